@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STATES = {HOLDS: "within", DOES_NOT: "beyond", NOT_ENOUGH: "incomplete", NOTHING: "incomplete"}
 WITHOUT_LEARNING = (
     " A comparison has no verdict where a model of either side has learnt nothing: it is no better than a guess in the languages that "
-    "it was trained on, or its loss rose. Train it longer or with another learning rate, or leave it out."
+    "it was trained on, or its loss clearly rose. Train it longer or with another learning rate, or leave it out."
 )
 # The filling of a marker; a claim without a verdict has a cross.
 MARKERS = {HOLDS: "full", DOES_NOT: "none"}

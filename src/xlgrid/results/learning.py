@@ -2,9 +2,11 @@
 
 A training has **learnt nothing** in one of these cases:
 
-- Its loss is higher at the end than before the first step, or is no number. Of the end, it is the mean since the last evaluation but one.
+- Its loss is clearly higher at the end than before the first step (`CLEAR`), or is no number. The loss at the end is the mean since
+  the last evaluation but one, and the loss before the first step is that of one batch, so that a small rise may be noise.
 - None of its cells in a language or pair that it was trained on has a score above chance. Where no such cell is known, the score
-  on the dev set decides, for the weights that the training has kept.
+  on the dev set decides, for the weights that the training has kept. Where no score can be compared with chance, any rise of the loss
+  decides.
 
 An encoder that is evaluated without training has learnt nothing if none of its cells of a task has a score above chance.
 
@@ -14,6 +16,7 @@ found by its loss alone.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -22,18 +25,23 @@ from typing import Any
 from xlgrid.heads import metric
 from xlgrid.languages.sources import Source, Target
 
+# By how much the loss at the end clearly exceeds the loss of the first batch: by this share of it, and by these nats. The loss of one
+# batch is noisy: 16 examples of which a trained model gets nine in ten right have a mean loss of about 0.3 with a standard deviation
+# of about 0.15, a third of these nats. A loss that sums several terms, or has many nats, varies by some percent between batches.
+CLEAR_SHARE, CLEAR_NATS = 0.1, 0.5
+
 
 class Learning:
     """What trainings have learnt, from the cells that have been added."""
 
     def __init__(self) -> None:
-        # Training -> for each cell that says something about it, why this one shows nothing; "" if it shows something.
-        self._cells: dict[str, list[str]] = {}
+        # Training -> for each cell that says something about it, see `_of_cell`.
+        self._cells: dict[str, list[str | None]] = {}
 
     def add(self, cell: Mapping[str, Any]) -> None:
         """Add the contents of a cell."""
         if not cell.get("run") or Target(cell["target"]).data in Source(cell["source"]).parts:
-            self._cells.setdefault(training_of(cell), []).append(of_cell(cell))
+            self._cells.setdefault(training_of(cell), []).append(_of_cell(cell))
 
     def nothing(self, cell: Mapping[str, Any]) -> str:
         """Why the model of a cell has learnt nothing, with numbers; "" if it has learnt something, or nothing is known.
@@ -41,11 +49,14 @@ class Learning:
         Args:
             cell: a cell that has been added, or its entries `run`, `task`, `encoder`, `method` and `seed`.
         """
-        reasons = self._cells.get(training_of(cell), [])
         record = _record(cell["run"]) if cell.get("run") else {}
-        if rose := of_loss(record):
-            return rose
-        return reasons[0] if reasons and all(reasons) else "" if reasons else of_dev(record)
+        rise = _of_loss(record)
+        if rise and _is_clear(record["loss"]):
+            return rise
+        reasons = self._cells.get(training_of(cell)) or [_of_dev(record)]
+        if "" in reasons:
+            return ""
+        return rise if None in reasons else reasons[0] or ""
 
 
 def training_of(cell: Mapping[str, Any]) -> str:
@@ -53,36 +64,38 @@ def training_of(cell: Mapping[str, Any]) -> str:
     return str(cell.get("run") or " ".join(str(cell[axis]) for axis in ("task", "encoder", "method", "seed")))
 
 
-def of_run(record: Mapping[str, Any]) -> str:
-    """Why a run has learnt nothing by its run.json alone; "" if it has learnt something, or nothing is known."""
-    return of_loss(record) or of_dev(record)
-
-
-def of_loss(record: Mapping[str, Any]) -> str:
-    """Why the losses in a run.json say that the run has learnt nothing; "" if they do not."""
+def _of_loss(record: Mapping[str, Any]) -> str:
+    """How the loss in a run.json has risen; "" if it has not."""
     loss = record.get("loss")
     if not loss or loss["last"] <= loss["first"]:
         return ""
     return f"loss {loss['last']:.4g} at the end, {loss['first']:.4g} before the first step"
 
 
-def of_dev(record: Mapping[str, Any]) -> str:
-    """Why the score on the dev set in a run.json says that the run has learnt nothing; "" if it does not."""
+def _is_clear(loss: Mapping[str, float]) -> bool:
+    """Whether a rise of the loss is more than the noise of a batch, or its end is no number."""
+    first, last = loss["first"], loss["last"]
+    return not math.isfinite(last) or last - first > max(CLEAR_SHARE * first, CLEAR_NATS)
+
+
+def _of_dev(record: Mapping[str, Any]) -> str | None:
+    """Why the score on the dev set in a run.json says that the run has learnt nothing, as `_at_chance` returns it."""
     if "dev_score" not in record or "metric" not in record:
-        return ""
+        return None
     return _at_chance(record["metric"], record["dev_score"], record.get("chance", {}), " on its dev set")
 
 
-def of_cell(cell: Mapping[str, Any]) -> str:
-    """Why a cell shows nothing that was learnt; "" if it does: its score is above chance, or nobody knows what chance is."""
+def _of_cell(cell: Mapping[str, Any]) -> str | None:
+    """Why a cell shows nothing that was learnt, as `_at_chance` returns it."""
     name = cell["metric"]["name"]
     return _at_chance(name, cell["scores"][name], cell.get("chance", {}), "")
 
 
-def _at_chance(name: str, score: float, chance: Mapping[str, float], where: str) -> str:
+def _at_chance(name: str, score: float, chance: Mapping[str, float], where: str) -> str | None:
+    """A score that is not above chance, in words; "" if it is above chance, None if nobody knows what chance is."""
     measured = metric(name)
     if name not in chance and not measured.higher_is_better:
-        return ""
+        return None
     guess = chance.get(name, 0.0)
     return "" if measured.better(score, guess) else f"{name} {score:.1f}{where}, chance {guess:.1f}"
 
@@ -91,21 +104,15 @@ def _record(run: str) -> Mapping[str, Any]:
     """The contents of the run.json in a folder; nothing where there is none, or it is damaged, which other readers report."""
     path = Path(run) / "run.json"
     try:
-        return read_record(str(path), path.stat().st_mtime_ns)
+        return _read(str(path), path.stat().st_mtime_ns)
     except (OSError, ValueError):
         return {}
 
 
 # A file is read again only after a change of its time.
 @lru_cache(maxsize=100_000)
-def read_record(path: str, modified: int) -> Mapping[str, Any]:
-    """The entries of a run.json that say whether the run has learnt anything.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is damaged.
-    """
+def _read(path: str, modified: int) -> Mapping[str, Any]:
     record = json.loads(Path(path).read_text(encoding="utf-8"))
     if not isinstance(record, dict):
-        raise ValueError(f"{path} is no record of a run: delete it and run the study again")
+        raise ValueError(f"{path} is no record of a run")
     return {name: record[name] for name in ("loss", "dev_score", "metric", "chance") if name in record}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from xlgrid.results.learning import Learning, of_cell, of_run
+from xlgrid.results.learning import Learning
 
 RUN = "results/s/runs/t/mini/bitfit/qa1/seed1"
 
@@ -35,6 +35,12 @@ def nothing(*cells: dict[str, Any]) -> list[bool]:
     return [bool(learning.nothing(each)) for each in cells]
 
 
+def nothing_by_record(**entries: Any) -> bool:
+    """What run.json says before there are cells."""
+    record(**entries)
+    return bool(Learning().nothing({"run": RUN}))
+
+
 @pytest.mark.parametrize(
     ("metric", "chance", "at_chance", "above"),
     [
@@ -52,19 +58,41 @@ def nothing(*cells: dict[str, Any]) -> list[bool]:
 def test_a_score_has_to_be_better_than_chance(
     metric: str, chance: dict[str, float], at_chance: float, above: float
 ) -> None:
-    assert of_cell(cell(score=at_chance, metric=metric, chance=chance))
-    assert not of_cell(cell(score=above, metric=metric, chance=chance))
+    assert nothing(cell(score=at_chance, metric=metric, chance=chance)) == [True]
+    assert nothing(cell(score=above, metric=metric, chance=chance)) == [False]
 
 
 def test_chance_that_nobody_knows_says_nothing_where_less_is_better() -> None:
-    assert not of_cell(cell(score=5e7, metric="perplexity"))
+    assert nothing(cell(score=5e7, metric="perplexity")) == [False]
 
 
-@pytest.mark.parametrize("last", [2.1, 5e7, math.inf, math.nan])
-def test_a_loss_that_ends_above_its_beginning_is_nothing_learnt(last: float) -> None:
+ABOVE_CHANCE = {"dev_score": 88.0, "metric": "accuracy", "chance": {"accuracy": 33.3}}
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(2.0, 2.6), (1.1, 5e7), (0.01, 0.6), (20.0, 23.0), (2.0, math.inf), (2.0, math.nan)]
+)
+def test_a_loss_that_clearly_ends_above_its_beginning_is_nothing_learnt(first: float, last: float) -> None:
     """Whatever the scores are: JSON of Python has NaN and infinity."""
-    assert of_run({"loss": {"first": 2.0, "last": last}, "dev_score": 90.0, "metric": "f1"})
-    assert not of_run({"loss": {"first": 2.0, "last": 1.9}, "dev_score": 90.0, "metric": "f1"})
+    assert nothing_by_record(loss={"first": first, "last": last}, **ABOVE_CHANCE)
+    assert nothing(cell(score=88.0, chance={"accuracy": 33.3})) == [True]
+
+
+@pytest.mark.parametrize(("first", "last"), [(0.300, 0.301), (0.01, 0.03), (0.2, 0.5), (20.0, 21.0), (2.0, 1.9)])
+def test_a_rise_of_the_loss_within_the_noise_of_a_batch_leaves_it_to_the_scores(first: float, last: float) -> None:
+    loss = {"first": first, "last": last}
+    assert not nothing_by_record(loss=loss, **ABOVE_CHANCE)
+    assert nothing(cell(score=88.0, chance={"accuracy": 33.3})) == [False]
+    assert nothing(cell(score=33.3, chance={"accuracy": 33.3})) == [True]
+    assert nothing_by_record(loss=loss, **{**ABOVE_CHANCE, "dev_score": 33.3})
+
+
+def test_any_rise_of_the_loss_decides_where_no_score_can_be_compared_with_chance() -> None:
+    rise = {"first": 2.0, "last": 2.1}
+    assert nothing_by_record(loss=rise)
+    assert nothing_by_record(loss=rise, dev_score=20.0, metric="perplexity")
+    assert nothing(cell(score=20.0, metric="perplexity")) == [True]
+    assert not nothing_by_record(loss={"first": 2.0, "last": 1.9})
 
 
 def test_a_cell_in_the_language_of_training_decides_for_all_cells_of_its_run() -> None:
@@ -105,5 +133,7 @@ def test_an_encoder_without_training_has_learnt_nothing_if_no_target_is_above_ch
 
 
 def test_the_reason_has_the_score_and_the_chance() -> None:
-    reason = of_cell(cell(score=33.3, chance={"accuracy": 33.4}))
+    learning, at_chance = Learning(), cell(score=33.3, chance={"accuracy": 33.4})
+    learning.add(at_chance)
+    reason = learning.nothing(at_chance)
     assert "33.3" in reason and "33.4" in reason and "accuracy" in reason

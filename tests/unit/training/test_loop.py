@@ -35,7 +35,7 @@ from xlgrid.heads import HEADS
 from xlgrid.methods import Method
 from xlgrid.models import deltas, prediction
 from xlgrid.models.load import load_model
-from xlgrid.results.learning import of_run
+from xlgrid.results.learning import Learning
 from xlgrid.training import processes
 from xlgrid.training.loop import Loop, Stopped, learning_rate, train
 from xlgrid.training.recipe import Recipe, Training
@@ -151,7 +151,7 @@ def test_the_record_says_what_shows_that_something_was_learnt(plain: Path, encod
     assert record["loss"]["first"] == pytest.approx(math.log(3), abs=0.2)
     assert record["loss"]["last"] == curve[-1]["loss"]
     assert record["chance"] == {"accuracy": pytest.approx(100 * max(labels.count(0), labels.count(1)) / len(labels))}
-    assert of_run(record) == ""
+    assert Learning().nothing({"run": plain}) == ""
 
 
 @pytest.mark.parametrize(("base", "rate"), [("bitfit", 1000.0), ("full-ft", 3.0)])
@@ -159,7 +159,7 @@ def test_a_learning_rate_that_ends_above_the_first_loss_has_learnt_nothing(
     base: str, rate: float, encoder: Path, tokens: Path, tmp_path: Path
 ) -> None:
     train(recipe(base, lr=rate, steps=8, evaluations=1), encoder, [tokens], [tokens], tmp_path)
-    assert "loss" in of_run(json.loads((tmp_path / "run.json").read_text()))
+    assert "loss" in Learning().nothing({"run": tmp_path})
 
 
 def test_the_record_has_the_seconds_of_the_cpu_beside_those_of_the_clock(plain: Path) -> None:
