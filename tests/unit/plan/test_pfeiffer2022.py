@@ -343,7 +343,7 @@ def test_the_miniature_has_every_exhibit_and_claim_of_the_paper(study: Study, mi
 def test_the_miniature_has_as_many_runs_and_cells_as_its_documentation_says(miniature: Study) -> None:
     page = " ".join((ROOT / "docs" / "papers" / "pfeiffer2022.md").read_text().split())
     scratch = sum(entry.scratch is not None for entry in miniature.encoders.values())
-    assert f"{scratch} pre-trainings, {len(runs(miniature))} other runs and {len(cells(miniature))} cells" in page
+    assert f"{scratch} pre-trainings, {len(runs(miniature))} other runs and {len(cells(miniature)):,} cells" in page
 
 
 def test_languages_of_the_miniature_have_the_roles_of_those_that_they_stand_for(miniature: Study) -> None:
