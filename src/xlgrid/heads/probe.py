@@ -6,7 +6,8 @@ states depend on the input alone, and not on the padding after it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,22 @@ LAYERS, TOKENS = 2, 32
 LENGTH, CONTEXT = 10, 5
 # The largest difference of states or logits, as a share of the largest of them, that sums in another order explain.
 _ROUNDING = 1e-4
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Within the block, transformers writes its errors alone: no warnings, and no progress."""
+    from transformers import logging
+
+    verbosity, has_progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if has_progress:
+            logging.enable_progress_bar()
 
 
 def is_known(model_type: str | None) -> bool:
@@ -54,6 +71,7 @@ def head_problem(config: Mapping[str, Any], head: Head) -> str | None:
 
 
 @cache
+@quiet()
 def _type_problem(written: str) -> str | None:
     from transformers import CONFIG_MAPPING, AutoModel, AutoModelForMaskedLM
 
@@ -101,6 +119,7 @@ def _type_problem(written: str) -> str | None:
 
 
 @cache
+@quiet()
 def _head_problem(written: str, head: Head) -> str | None:
     config = json.loads(written)
     kind = config["model_type"]
@@ -128,9 +147,8 @@ def small_config(config: Mapping[str, Any]) -> Any:
     Args:
         config: the contents of a config.json.
     """
-    from transformers import CONFIG_MAPPING, logging
+    from transformers import CONFIG_MAPPING
 
-    logging.set_verbosity_error()
     maker = CONFIG_MAPPING[config["model_type"]]
     small = maker.from_dict(dict(config))
     layers = getattr(small, "num_hidden_layers", None)

@@ -19,6 +19,7 @@ from xlgrid.heads.probe import (
     depends_on_padding,
     head_problem,
     is_known,
+    quiet,
     small_model,
 )
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
@@ -95,6 +96,7 @@ def _config_of(model: "PreTrainedModel") -> dict[str, Any]:
 
 
 @cache
+@quiet()
 def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
     import torch
 

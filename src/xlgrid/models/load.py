@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.errors import Damaged, whole_again
 from xlgrid.heads import Head
 from xlgrid.heads.families import EMBEDDINGS, FAMILIES, without_class
-from xlgrid.heads.probe import head_problem, type_problem
+from xlgrid.heads.probe import head_problem, quiet, type_problem
 from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.tokens import Tokens
@@ -60,6 +60,7 @@ def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
         return maker(config) if config.model_type in (*FAMILIES, MBART) else maker.from_config(config)
 
 
+@quiet()
 def load_model(
     encoder: str | Path,
     head: Head,
@@ -85,14 +86,11 @@ def load_model(
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
-    import transformers
 
     folder = Path(encoder)
     for name in ("config.json", "model.safetensors"):
         if not (folder / name).is_file():
             raise Damaged(f"{folder / name} does not exist: make or fetch the encoder again", folder)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
     try:
         written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         model_type = written.get("model_type")

@@ -87,3 +87,14 @@ def test_answers_do_not_show_the_padding() -> None:
 
 def test_a_config_as_json_has_it_is_enough() -> None:
     assert type_problem(json.loads('{"model_type": "camembert", "hidden_size": 16, "num_attention_heads": 2}')) is None
+
+
+def test_a_question_leaves_the_messages_of_transformers_as_they_are() -> None:
+    from transformers import logging
+
+    logging.set_verbosity_info()
+    try:
+        assert type_problem({"model_type": "electra", **SIZE, "hidden_size": 32}) is None
+        assert logging.get_verbosity() == logging.INFO and logging.is_progress_bar_enabled()
+    finally:
+        logging.set_verbosity_warning()
