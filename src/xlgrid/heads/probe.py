@@ -73,6 +73,7 @@ def head_problem(config: Mapping[str, Any], head: Head) -> str | None:
 @cache
 @quiet()
 def _type_problem(written: str) -> str | None:
+    import torch
     from transformers import CONFIG_MAPPING, AutoModel, AutoModelForMaskedLM
 
     config = json.loads(written)
@@ -107,7 +108,9 @@ def _type_problem(written: str) -> str | None:
     try:
         model = small_model(config, AutoModel)
         depends = depends_on_padding(model, None)
-        answers(model.train(), None)
+        # Dropout draws numbers, and those of a training follow from its seed alone.
+        with torch.random.fork_rng(devices=[]):
+            answers(model.train(), None)
     except Exception as error:  # Models of transformers raise errors of many types.
         return f"{what} a model that does not compute tokens alone ({first_sentence(error)}): {INSTEAD}"
     return (
