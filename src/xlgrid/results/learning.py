@@ -5,8 +5,7 @@ A training has **learnt nothing** in one of these cases:
 - Its loss is clearly higher at the end than before the first step (`CLEAR`), or is no number. The loss at the end is the mean since
   the last evaluation but one, and the loss before the first step is that of one batch, so that a small rise may be noise.
 - None of its cells in a language or pair that it was trained on has a score above chance. Where no such cell is known, the score
-  on the dev set decides, for the weights that the training has kept. Where no score can be compared with chance, any rise of the loss
-  decides.
+  on the dev set decides, for the weights that the training has kept.
 
 An encoder that is evaluated without training has learnt nothing if none of its cells of a task has a score above chance.
 
@@ -54,9 +53,8 @@ class Learning:
         if rise and _is_clear(record["loss"]):
             return rise
         reasons = self._cells.get(training_of(cell)) or [_of_dev(record)]
-        if "" in reasons:
-            return ""
-        return rise if None in reasons else reasons[0] or ""
+        # A score that nobody can compare with chance says nothing.
+        return "" if "" in reasons or None in reasons else reasons[0] or ""
 
 
 def training_of(cell: Mapping[str, Any]) -> str:
