@@ -13,6 +13,9 @@ from xlgrid.preflight.materials import materials, needed_products
 
 ROOT = Path(__file__).parents[3]
 STUDIES = sorted(path.stem for path in (ROOT / "studies").glob("*.yaml"))
+# The miniatures and the studies that extend these have the same parts.
+LARGE = ("foroutan2023", "foroutan2023-code", "luo2021", "pfeiffer2020", "pfeiffer2022", "pfeiffer2022-released")
+CHECKED = [pytest.param(name, marks=pytest.mark.thorough if name in LARGE else []) for name in STUDIES]
 
 
 def test_every_thing_that_the_study_needs_has_a_line(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
@@ -36,7 +39,7 @@ def test_a_report_that_cannot_be_made_is_a_problem(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("study", CHECKED)
 def test_every_study_of_this_project_is_checked_without_the_hub(
     study: str, monkeypatch: pytest.MonkeyPatch, no_hub: list[str]
 ) -> None:
