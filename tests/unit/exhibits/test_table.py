@@ -310,7 +310,7 @@ def test_every_entry_of_two_axes_stands_once_in_every_format(
         ({"columns": "target", "difference": ["en", "en"]}, "needs two columns, got 'en' twice"),
         ({"columns": ["task", "target"], "difference": ["en", "fr"]}, "`difference` goes with one axis of columns"),
         ({"columns": "group", "groups": ["mono", "all"], "difference": ["mono", "al"]}, "did you mean 'all'?"),
-        ({"columns": "target", "select": {"target": False}}, 'write the word in quotes, as in "no"'),
+        ({"columns": "target", "select": {"target": False}}, "select.target.0.str"),
         ({"columns": "target", "select": {"source": []}}, "at least 1 item"),
         ({"kind": "heatmap"}, "give exactly one"),
         ({"kind": "heatmap", "method": "a", "difference": ["a", "b"]}, "give exactly one"),
