@@ -2,12 +2,20 @@
 
 import os
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator, Sequence
 from datetime import date
-from typing import Annotated, Any
+from types import EllipsisType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from xlgrid.base.names import unknown
 
@@ -50,7 +58,10 @@ Name = Annotated[str, AfterValidator(_name)]
 
 
 class Strict(BaseModel):
-    """A frozen schema. An unknown key raises a `ValidationError` of type `unknown_keys` that names the nearest known key."""
+    """A frozen schema. An unknown key raises a `ValidationError` of type `unknown_keys` that names the nearest known key.
+
+    A truth value is no number here, although Python and pydantic take True as 1.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -61,7 +72,44 @@ class Strict(BaseModel):
         if wrong:
             keys = {str(key): unknown("key", key, cls.model_fields) for key in wrong}
             raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(keys.values()), "keys": keys})
+        fields = cls.model_fields.items() if isinstance(data, dict) else ()
+        given = [(name, [*_alternatives(field.annotation)]) for name, field in fields if name in data]
+        if problems := [problem for name, types in given for problem in _truths(data[name], types, (name,))]:
+            raise ValidationError.from_exception_data(cls.__name__, problems)
         return data
+
+
+def _alternatives(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation allows."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        yield from _alternatives(arguments[0])
+    elif origin in (Union, UnionType):
+        for argument in arguments:
+            yield from _alternatives(argument)
+    elif not isinstance(annotation, EllipsisType):
+        yield annotation
+
+
+def _truths(value: Any, types: Sequence[Any], place: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
+    """A problem for each truth value in place of a number.
+
+    Args:
+        types: the types that the value may have.
+        place: of the value, in the schema.
+    """
+    if isinstance(value, bool):
+        if not {int, float}.isdisjoint(types) and bool not in types:
+            names = {str: "string_type", int: "int_type", float: "float_type"}
+            for kind in types:
+                if kind in names:
+                    yield InitErrorDetails(type=names[kind], loc=place, input=value)
+    elif isinstance(value, list | tuple | dict):
+        is_mapping = isinstance(value, dict)
+        inner = [get_args(each) for each in types if (get_origin(each) is dict) == is_mapping]
+        of_items = [each for arguments in inner for item in arguments[is_mapping:] for each in _alternatives(item)]
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _truths(item, of_items, (*place, key))
 
 
 def plainly(error: ValidationError) -> str:
@@ -84,9 +132,12 @@ def wording(problem: Any, *others: Any, word: str = "") -> str:
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     if kind in TYPES:
         types = [*dict.fromkeys(TYPES[each["type"]] for each in (problem, *others))]
-        got = (
-            quoted(word, value) if word and TYPES["string_type"] in types else f"{_shown(value)}{_quotes(types, value)}"
-        )
+        if word and TYPES["string_type"] in types:
+            got = quoted(word, value)
+        elif word and isinstance(value, bool):
+            got = f"{word}, which YAML reads as {_shown(value)}"
+        else:
+            got = f"{_shown(value)}{_quotes(types, value)}"
         return f"must be {' or '.join(types)}, got {got}"
     if kind == "literal_error" and (names := re.findall("'([^']*)'", context["expected"])):
         return unknown("key" if problem["loc"][-1] == _OF_KEY else "value", value, names)

@@ -50,10 +50,15 @@ def make(base: str, options: Mapping[str, Option]) -> Method:
         ValueError: there is no such method, or it has no such option; the message names the nearest.
     """
     method = ALL_METHODS.find(base)
-    known = [field.name for field in fields(method)]
-    for option in options:
-        if option not in known:
-            raise ValueError(unknown(f"option of method {base!r}", option, known))
+    defaults = {field.name: field.default for field in fields(method)}
+    for option, value in options.items():
+        if option not in defaults:
+            raise ValueError(unknown(f"option of method {base!r}", option, defaults))
+        # Python takes a truth value as a number.
+        if isinstance(value, bool) and type(defaults[option]) in (int, float):
+            raise ValueError(
+                f"option {option} must be a number, got {str(value).lower()} (yes, no, on and off are truth values of YAML)"
+            )
     return method(**options)
 
 

@@ -1,7 +1,7 @@
 """Strict settings refuse what they do not know, and say so in one line."""
 
 import pytest
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, PositiveInt, ValidationError, field_validator
 
 from xlgrid.base.settings import Strict, plainly
 
@@ -20,6 +20,8 @@ class Inner(Strict):
 class Outer(Strict):
     inner: Inner = Inner()
     rate: float = 0.1
+    layers: list[PositiveInt] = []
+    sizes: dict[str, int | None] = {}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,10 @@ class Outer(Strict):
     [
         ({"inner": {"setps": 2}}, "inner: unknown key 'setps', did you mean 'steps'? (there are: steps)"),
         ({"inner": {"steps": 3}}, "inner.steps: steps must be even, got 3"),
+        ({"rate": True}, "rate: must be a number, got true"),
+        ({"inner": {"steps": True}}, "inner.steps: must be a whole number, got true"),
+        ({"layers": [2, True]}, "layers.1: must be a whole number, got true"),
+        ({"sizes": {"en": False}}, "sizes.en: must be a whole number, got false"),
         ({"rate": "fast"}, "rate: must be a number, got 'fast'"),
         (
             {"inner": {"steps": 3}, "rate": None},
@@ -34,7 +40,7 @@ class Outer(Strict):
         ),
         (
             {"x": 1, "rat": 2},
-            "unknown key 'x' (there are: inner, rate); unknown key 'rat', did you mean 'rate'? (there are: inner, rate)",
+            "unknown key 'x' (there are: inner, rate, layers, sizes); unknown key 'rat', did you mean 'rate'? (there are: inner, rate, layers, sizes)",
         ),
     ],
 )

@@ -248,6 +248,12 @@ def test_a_misspelt_method_or_option_is_named(base: str) -> None:
         make(base, {"rnak": 3})
 
 
+@pytest.mark.parametrize(("base", "option"), [("seq2seq", "length_penalty"), ("madx", "task_reduction")])
+def test_a_truth_value_is_no_number(base: str, option: str) -> None:
+    with pytest.raises(ValueError, match=f"option {option} must be a number, got true"):
+        make(base, {option: True})
+
+
 # Encoders without biases, and one with an attention of its own.
 BIASED = ("bitfit", "structured-dropout", "qcross")
 STRUCTURED = [base for base in (*METHODS, *OPTIONS) if base.startswith(("structured", "qcross"))]

@@ -257,6 +257,18 @@ def test_a_number_that_seems_to_be_another_one_is_told_wherever_it_stands(tmp_pa
         read_lineage(write(tmp_path, TEXT.replace("{n: 100}", "{n: 0100}")))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [("{n: 100}", "{n: yes}", "options"), ("kind: ruletaker", "kind: ruletaker, max_length: yes", "max_length")],
+)
+def test_a_truth_value_is_no_number(tmp_path: Path, old: str, new: str, place: str) -> None:
+    assert old in TEXT
+    with pytest.raises(
+        ValueError, match=rf"tasks\.rt\.?.*{place}.*must be a whole number, got (yes, which YAML reads as )?true"
+    ):
+        read_lineage(write(tmp_path, TEXT.replace(old, new)))
+
+
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="stands twice"):
         load_study(write(tmp_path, TEXT + "title: again\n"))
