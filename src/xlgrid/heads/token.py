@@ -96,6 +96,13 @@ class TokenHead(Head):
                 raise ValueError(
                     f"{where}, column {column!r} is of type {kind}: expected a list with one value per word"
                 )
+        for row, words in enumerate(table[task.inputs[0]].to_pylist(), start=first_row):
+            for number, word in enumerate(words, start=1):
+                if not isinstance(word, str):
+                    got = "nothing" if word is None else repr(word)
+                    raise ValueError(
+                        f"{where}, row {row}, column {task.inputs[0]!r}, word {number}: must be a text, got {got}"
+                    )
         if not task.target:
             return
         columns = (table[column].to_pylist() for column in (task.inputs[0], task.target))

@@ -151,8 +151,8 @@ def _missing(thing: str, members: Iterable[Material], downloads: Mapping[str, Fo
         yield Line(
             State.PROBLEM,
             thing,
-            f"{missing} {_listed(others)}: put {them} there, correct the path in the study, or say under `downloads` where {them} "
-            f"{'is' if is_one else 'are'} from",
+            f"{missing} {_listed(others)}: put {them} there, correct the path in the study, or say under `downloads` where "
+            f"{'it is' if is_one else 'they are'} from",
         )
 
 

@@ -169,6 +169,13 @@ def test_names_that_are_no_numbers_yet_are_refused() -> None:
         described.check(pa.table({"words": [["a"], ["b"]], "tags": [["VERB"], ["NUON"]]}), "here")
 
 
+@pytest.mark.parametrize(("words", "got"), [(["Anna", None], "nothing"), ([3, 4], "3")])
+def test_words_are_texts(words: list[object], got: str) -> None:
+    described = task("token", {"inputs": ["words"], "target": "tags", "labels": ["NOUN", "VERB"]})
+    with pytest.raises(ValueError, match=rf"here, row 1, column 'words', word \d: must be a text, got {got}"):
+        described.check(pa.table({"words": [words], "tags": [[0, 1]]}), "here")
+
+
 @pytest.mark.parametrize(("labels", "metric_name"), [(("a", "b", "c"), "accuracy"), (("O", "B-PER", "I-PER"), "f1")])
 def test_chance_is_the_score_of_the_most_frequent_label_for_each_word(
     labels: tuple[str, ...], metric_name: str, tmp_path: Path

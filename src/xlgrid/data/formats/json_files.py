@@ -40,7 +40,8 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def read_jsonl(path: Path) -> "pa.Table":
     """All rows of a jsonl file.
 
-    Columns whose values are mappings with different keys are left out, because a table has no type for them.
+    Of mappings, the keys are read that all rows have. Columns of mappings without such a key, and of numbers with more than 64 bits, are
+    left out, because a table has no type for them.
 
     Raises:
         Damaged: as `json_lines`, or a column has values of two types.
@@ -88,7 +89,7 @@ def squad_rows(path: Path, articles: Sequence[Any]) -> Iterator[dict[str, Any]]:
             for question_number, question in enumerate(_part(paragraph, "qas", list, place)):
                 of_question = f"{place}, question {question_number}"
                 answers = _part(question, "answers", list, of_question)
-                if question.get("is_impossible"):
+                if question.get("is_impossible") is True:
                     answers = []
                 yield {
                     "id": str(question.get("id", "")),
@@ -104,7 +105,7 @@ def squad_rows(path: Path, articles: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 def _part(value: Any, name: str, kind: type, place: str) -> Any:
     part = value.get(name) if isinstance(value, dict) else None
-    if not isinstance(part, kind):
+    if not isinstance(part, kind) or isinstance(part, bool):
         names = {list: "a list", str: "a text", int: "a whole number"}
         got = "it is missing" if part is None else f"got {str(part)[:80]!r}"
         raise Damaged(f"{place}: expected {names[kind]} as {name!r}, as in SQuAD, but {got}; mend the file")
@@ -117,17 +118,20 @@ def _table(path: Path, objects: Sequence[dict[str, Any]]) -> "pa.Table":
     columns = {}
     for name in dict.fromkeys(name for row in objects for name in row):
         values = [row.get(name) for row in objects]
-        keys = {tuple(value) if isinstance(value, dict) else None for value in values}
-        if keys == {None}:
+        mappings = [value for value in values if isinstance(value, dict)]
+        if not mappings:
             try:
-                columns[name] = pa.array(values)
+                # A number with more than 64 bits has no type in a table either.
+                with contextlib.suppress(OverflowError):
+                    columns[name] = pa.array(values)
             except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
                 raise Damaged(
                     f"{path}, column {name!r}: {_mixed(values) or error}; give it one type in all rows"
                 ) from error
-        elif len(keys) == 1:
-            with contextlib.suppress(pa.ArrowInvalid):
-                columns[name] = pa.array(values)
+        elif shared := [key for key in mappings[0] if all(key in mapping for mapping in mappings)]:
+            of_shared = [{key: value[key] for key in shared} if isinstance(value, dict) else value for value in values]
+            with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                columns[name] = pa.array(of_shared)
     return pa.table(columns)
 
 

@@ -248,7 +248,7 @@ def wrong_answers(context: str, answers: Any) -> str | None:
         return "the question has no answer in its context; `unanswerable: drop` in `data` leaves out such questions"
     if len(texts) != len(starts):
         return f"{len(texts)} texts and {len(starts)} starts of answers: expected as many of both"
-    if not all(isinstance(start, int) for start in starts):
+    if not all(isinstance(start, int) and not isinstance(start, bool) for start in starts):
         return f"the starts of answers are {starts!r}, expected whole numbers"
     for text, start in zip(texts, starts, strict=True):
         if not text or not is_at(context, text, start):

@@ -140,3 +140,32 @@ def test_lines_of_json_may_be_compressed(tmp_path: Path, end: str, compress: Cal
     assert read_table(path).to_pydict() == {"text": ["a", "b"], "label": [0, 1]}
     assert list(rows(path, ["label", "text"])) == [(0, "a"), (1, "b")]
     assert count_rows(path) == 2
+
+
+def test_mappings_have_the_keys_that_all_rows_have(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    lines = [{"a": {"x": 1, "y": "b"}}, {"a": {"y": "c", "x": 2}}, {"a": {"x": 3, "y": "d", "z": [None]}}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert read_table(path)["a"].to_pylist() == [{"x": 1, "y": "b"}, {"x": 2, "y": "c"}, {"x": 3, "y": "d"}]
+
+
+def test_a_number_that_is_too_large_for_a_table_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"id": 10**24, "text": "a"}))
+    assert read_table(path).to_pydict() == {"text": ["a"]}
+
+
+@pytest.mark.parametrize("value", ["false", False])
+def test_a_question_is_impossible_if_the_file_says_true(tmp_path: Path, value: object) -> None:
+    question = {"id": "b", "question": "?", "answers": [{"text": "Bo", "answer_start": 0}], "is_impossible": value}
+    file = {"data": [{"title": "", "paragraphs": [{"context": "Bo.", "qas": [question]}]}]}
+    (tmp_path / "x.json").write_text(json.dumps(file))
+    assert read_table(tmp_path / "x.json")["answers"].to_pylist() == [{"text": ["Bo"], "answer_start": [0]}]
+
+
+def test_a_truth_value_is_no_start_of_an_answer(tmp_path: Path) -> None:
+    question = {"id": "b", "question": "?", "answers": [{"text": "o", "answer_start": True}]}
+    file = {"data": [{"title": "", "paragraphs": [{"context": "Bo.", "qas": [question]}]}]}
+    (tmp_path / "x.json").write_text(json.dumps(file))
+    with pytest.raises(ValueError, match="expected a whole number as 'answer_start'"):
+        read_table(tmp_path / "x.json")
