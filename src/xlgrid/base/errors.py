@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+# How a file begins that Git LFS has not fetched (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+_POINTER = b"version https://git-lfs"
+
 
 def first_sentence(error: Exception) -> str:
     """The first sentence of an error of a library, whose others may be about its own version or code, after the error's type."""
@@ -21,6 +24,19 @@ def whole_again(path: str | Path) -> str:
     if any(part.startswith("models--") for part in Path(path).parts):
         return "delete the file, which the cache of the Hub has, and fetch it again"
     return "copy or fetch it again from where it is from, or name another one"
+
+
+def check_is_whole_file(path: str | Path) -> None:
+    """Check that a file is no pointer of Git LFS, which a clone without Git LFS has in place of a large file.
+
+    Raises:
+        Damaged: it is one.
+    """
+    with open(path, "rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            raise Damaged(
+                f"{path} is a pointer of Git LFS, without the contents of the file: run `git lfs pull` in its folder"
+            )
 
 
 class Damaged(ValueError):

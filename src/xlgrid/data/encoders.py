@@ -15,7 +15,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from xlgrid.base.errors import Damaged, first_sentence, is_result, whole_again
+from xlgrid.base.errors import Damaged, check_is_whole_file, first_sentence, is_result, whole_again
 from xlgrid.data import checkpoints
 from xlgrid.data import lock as locks
 from xlgrid.heads.families import FAMILIES
@@ -192,8 +192,11 @@ def check_encoder(folder: str | Path) -> None:
             f"{folder} has no config.json: an encoder is a folder of config.json, model.safetensors and tokenizer.json; {again}",
             *made,
         )
+    check_is_whole_file(folder / "config.json")
     _check_config(folder)
     files = checkpoints.weight_files(folder)
+    for file in filter(Path.is_file, files):
+        check_is_whole_file(file)
     if not files:
         names = [file.name for file in folder.iterdir()]
         raise Damaged(checkpoints.weights_problem(str(folder), names) or again, *made)
@@ -270,6 +273,7 @@ def token_ids(folder: str | Path) -> dict[str, int]:
     if not path.is_file():
         names = [file.name for file in Path(folder).iterdir()] if Path(folder).is_dir() else []
         raise Damaged(without_tokenizer(str(folder), names), folder)
+    check_is_whole_file(path)
     try:
         ids: dict[str, int] = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
     except Exception as error:  # The tokenizers library raises bare Exceptions.

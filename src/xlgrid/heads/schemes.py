@@ -267,7 +267,7 @@ def _without_separator(labels: Sequence[str]) -> dict[str, str]:
             found = {kind for kind, of_kind in of_type.items() if {"B", "I"} <= of_kind}
             if found:
                 return {
-                    label: f"{match['letter'].upper()}-{match['type'].strip(_JOINTS) or match['type']}"
+                    label: "-".join(filter(None, (match["letter"].upper(), match["type"].strip(_JOINTS))))
                     for label, match in parts.items()
                     if match["type"] in found
                 }

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from xlgrid.data.encoders import (
     copy_vocabulary,
     fetch_encoder,
     fetch_vocabulary,
+    token_ids,
 )
 
 
@@ -271,3 +273,14 @@ def test_a_padding_that_the_tokenizer_lacks_has_no_embedding(as_e5, tmp_path):
     assert len(Tokenizer.from_file(str(source / "tokenizer.json")).get_vocab()) == rows
     with pytest.raises(ValueError, match=rf"the token '<filler>' has the id {rows}, but there are {rows} embeddings"):
         copy_encoder(source, source, tmp_path / "copy")
+
+
+def test_a_pointer_of_git_lfs_is_no_encoder(tmp_path: Path) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 9\n"
+    (tmp_path / "tokenizer.json").write_text(pointer)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "model.safetensors").write_text(pointer)
+    with pytest.raises(ValueError, match=r"tokenizer\.json is a pointer of Git LFS"):
+        token_ids(tmp_path)
+    with pytest.raises(ValueError, match=r"model\.safetensors is a pointer of Git LFS"):
+        check_encoder(tmp_path)

@@ -157,6 +157,7 @@ def test_parts_of_speech_and_other_classes_are_of_no_scheme(labels: str) -> None
         ("OTHER PER-B PER-I", "OTHER does not: if OTHER stands for .* write O, and `labels: {OTHER: O}` in `data`"),
         ("0 B-PER I-PER", "and 0 does not: if 0 stands for words outside of spans, write O, and `labels: {0: O}`"),
         ("LOC MISC B-PER I-PER", "B-PER, I-PER mark spans, and LOC, MISC do not: write O for words outside of spans"),
+        ("O B- I-", "write B, I, and `labels: {B-: B, ...}`"),
         ("O BPER IPER", "BPER, IPER seem to mark spans, .*: write B-PER, I-PER, and `labels: {BPER: B-PER, ...}`"),
         ("O BPER IPER BLOC ILOC MISC", "write B-PER, I-PER, B-LOC, I-LOC, and"),
         ("O PERB PERI", "write B-PER, I-PER, and"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from xlgrid.base.errors import Damaged
+from xlgrid.base.errors import Damaged, check_is_whole_file
 
 # The end of a file's name: an expression that matches the bytes with which such a file begins.
 BEGINNINGS = {
@@ -156,9 +156,10 @@ def opened(path: Path) -> IO[bytes]:
     """A file of text, decompressed, as bytes.
 
     Raises:
-        Damaged: the file is empty, its name does not say how it is compressed, or it is in UTF-16 or UTF-32; while reading: the compression
-            is damaged, or the file cannot be read.
+        Damaged: the file is empty or a pointer of Git LFS, its name does not say how it is compressed, or it is in UTF-16 or UTF-32;
+            while reading: the compression is damaged, or the file cannot be read.
     """
+    check_is_whole_file(path)
     with path.open("rb") as file:
         start = file.read(16)
     kind = next((end for end, beginning in BEGINNINGS.items() if re.match(beginning, start)), "")

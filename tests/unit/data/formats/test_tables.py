@@ -4,6 +4,7 @@ import codecs
 import gzip
 import json
 import lzma
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -142,3 +143,10 @@ def test_notes_are_what_the_writer_of_a_parquet_file_has_added(tmp_path):
     (tmp_path / "y.parquet").write_bytes((tmp_path / "x.parquet").read_bytes()[:-9])
     with pytest.raises(Damaged, match=r"y\.parquet is damaged or not parquet"):
         notes(tmp_path / "y.parquet")
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.jsonl.gz", "x.parquet"])
+def test_a_pointer_of_git_lfs_is_no_data(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 9\n")
+    with pytest.raises(ValueError, match=r"is a pointer of Git LFS.* `git lfs pull`"):
+        read_table(tmp_path / name)
