@@ -16,9 +16,12 @@ from typing import NamedTuple
 from xlgrid.base.names import unknown
 from xlgrid.languages.iso import direction_of, renewed, standard
 
-# A tag of BCP 47 with a script or a region, or both. Its case means nothing.
-_TAG = re.compile("([a-z]{2,3})([-_]([a-z]{4}|[a-z]{2}|[0-9]{3}))+", re.IGNORECASE)
-_BARE = ", without a script or region; `names` of `data` states what the data call it"
+# A tag of BCP 47, or of a locale (`sr@latin`): a code, with or without a script, a region and, after a code of two letters, variants.
+# Its case means nothing.
+_TAG = re.compile(
+    r"([a-z]{2}(?=([-_]\w{2,8})*(@\w+)?$)|[a-z]{3}(?=([-_]([a-z]{4}|[a-z]{2}|[0-9]{3}))*(@\w+)?$)).*", re.IGNORECASE
+)
+_BARE = ", without a script, region or variant; `names` of `data` states what the data call it"
 
 
 class Language(NamedTuple):
@@ -92,7 +95,7 @@ def language(code: str, declared: Mapping[str, Language] | None = None) -> Langu
     if (known := declared.get(code) or known_language(code)) is None:
         if meant := _meant(code):
             raise ValueError(
-                f"unknown language {code!r}: the code of {meant.name} is {meant.code}{_BARE * bool(_TAG.fullmatch(code))}"
+                f"unknown language {code!r}: the code of {meant.name} is {meant.code}{_BARE * bool(re.search('[-_@]', code) and _TAG.fullmatch(code))}"
             )
         codes = dict.fromkeys([*declared, *natural_codes(), *_table()])
         raise ValueError(
@@ -103,11 +106,14 @@ def language(code: str, declared: Mapping[str, Language] | None = None) -> Langu
 
 
 def _meant(code: str) -> Language | None:
-    """The language of a tag with a script or region (`zh-Hans`, `pt-BR`), of a retired code (`iw`), or of a name."""
+    """The language of a tag with a script, region or variant (`zh-Hans`, `be-tarask`), of a code in capitals, of a retired code (`iw`), or
+    of a name."""
     tagged = _TAG.fullmatch(code)
     bare = tagged[1].lower() if tagged else code
-    meant = known_language(bare) if tagged else None
-    return meant or (known_language(renewed(bare)) if renewed(bare) != bare else _of_name(code))
+    # The code of two letters, if there is one: `en` for `eng_Latn`.
+    if tagged and (known := standard(bare)):
+        return known_language(known.codes[0])
+    return known_language(renewed(bare)) if renewed(bare) != bare else _of_name(code)
 
 
 def _of_name(name: str) -> Language | None:

@@ -91,6 +91,11 @@ def test_the_tables_of_the_standard_are_read_only_where_they_are_needed() -> Non
         ("pt-br", "Portuguese is pt, without"),
         ("PT-BR", "Portuguese is pt, without"),
         ("zh_hant_hk", "Chinese is zh, without"),
+        ("eng_Latn", "English is en, without"),
+        ("DE", "German is de"),
+        ("DEU", "German is de"),
+        ("sr@latin", "Serbian is sr, without"),
+        ("be-tarask", "Belarusian is be, without"),
     ],
 )
 def test_a_retired_code_or_a_tag_names_the_code(tag: str, language_of_it: str) -> None:
