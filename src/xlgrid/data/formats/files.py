@@ -91,7 +91,7 @@ def existing(path: str | Path, types: tuple[str, ...], hint: str = "") -> Path:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is of another type, or empty.
+        ValueError: the file is of another type, empty, or a pointer of Git LFS.
     """
     path = Path(path)
     if not path.exists():
@@ -102,6 +102,7 @@ def existing(path: str | Path, types: tuple[str, ...], hint: str = "") -> Path:
         raise ValueError(f"{path} is of an unknown type: expected {listed(types)}{hint}")
     if not path.stat().st_size:
         raise damaged(path, "is empty")
+    check_is_whole_file(path)
     return path
 
 
@@ -156,10 +157,9 @@ def opened(path: Path) -> IO[bytes]:
     """A file of text, decompressed, as bytes.
 
     Raises:
-        Damaged: the file is empty or a pointer of Git LFS, its name does not say how it is compressed, or it is in UTF-16 or UTF-32;
+        Damaged: the file is empty, its name does not say how it is compressed, or it is in UTF-16 or UTF-32;
             while reading: the compression is damaged, or the file cannot be read.
     """
-    check_is_whole_file(path)
     with path.open("rb") as file:
         start = file.read(16)
     kind = next((end for end, beginning in BEGINNINGS.items() if re.match(beginning, start)), "")

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.base.errors import Damaged, check_is_whole_file
+from xlgrid.base.errors import Damaged
 from xlgrid.data.formats.columns import batch_rows, check_columns
 from xlgrid.data.formats.delimited import delimited_rows, read_delimited
 from xlgrid.data.formats.files import (
@@ -187,7 +187,6 @@ def _json_rows(path: Path, columns: Sequence[str]) -> Rows:
 def _parquet(path: Path) -> "pq.ParquetFile":
     import pyarrow.parquet as pq
 
-    check_is_whole_file(path)
     # Without a buffer, a whole column of a row group would be read at once.
     return pq.ParquetFile(path, buffer_size=2**20, pre_buffer=False)
 

@@ -43,7 +43,7 @@ def read_words(path: Path, reading: Reading) -> "pa.Table":
 
     Raises:
         ValueError: the file is read for a task that has no words; or it is damaged: a line is not UTF-8, lacks a column, or has a
-            column without text, or there are no sentences; the message has the line's number.
+            column without text, there are no sentences, or the first column has numbers in place of words; the message has the line's number.
     """
     import pyarrow as pa
 
@@ -87,7 +87,24 @@ def _places(path: Path, reading: Reading, sentences: Sequence[Sequence[_Word]], 
             )
     if len(word) < len(reading.words):
         raise _too_few(path, first, word, len(reading.words))
+    if len(word) > len(reading.words) and _are_numbered(sentences):
+        raise Damaged(
+            f"{path}, line {first}: the first column numbers the words of each sentence, and would be read as the words: name the "
+            f"columns with `columns` in `data`, such as `columns: [{', '.join((UNREAD, *reading.words))}]`"
+        )
     return dict(zip(reading.words, (0, len(word) - 1), strict=False))
+
+
+def _are_numbered(sentences: Sequence[Sequence[_Word]]) -> bool:
+    """Whether the first column counts the words of each sentence, from 0 or 1."""
+    return any(len(sentence) > 1 for sentence in sentences) and any(
+        all(
+            columns[0] == str(number)
+            for sentence in sentences
+            for number, (_, columns) in enumerate(sentence, start=first)
+        )
+        for first in (0, 1)
+    )
 
 
 def _value(path: Path, line: int, word: list[str], place: int, name: str) -> str:

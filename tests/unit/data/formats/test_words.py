@@ -216,3 +216,19 @@ def test_a_line_with_the_names_of_the_columns_is_no_word(tmp_path: Path) -> None
     path.write_text("tokens\tner_tags\nAda\tB-PER\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"train\.tsv, line 1 has the names of columns, .*: delete this line"):
         read_table(path, NER)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbers_of_words_are_not_taken_for_words(tmp_path: Path, first: int) -> None:
+    path = tmp_path / "de.tsv"
+    path.write_text(f"# a source\n{first}\tAnna\tB-PER\tO\n{first + 1}\tlebt\tO\tO\n\n{first}\tJa\tO\tO\n")
+    with pytest.raises(ValueError, match=r"columns: \[_, tokens, ner_tags\]"):
+        read_table(path, NER)
+    named = read_table(path, NER._replace(columns=("_", "tokens", "ner_tags")))
+    assert named.to_pydict() == {"tokens": [["Anna", "lebt"], ["Ja"]], "ner_tags": [["B-PER", "O"], ["O"]]}
+
+
+def test_words_may_be_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "de.tsv"
+    path.write_text("1\tO\n2\tO\n")
+    assert read_table(path, NER)["tokens"].to_pylist() == [["1", "2"]]
