@@ -182,7 +182,8 @@ def embedding_count(folder: Path) -> int | None:
     for file in weight_files(folder):
         with safe_open(file, framework="numpy") as weights:
             for name in weights.keys():  # noqa: SIM118
-                if name.endswith(EMBEDDINGS):
+                # An encoder that was saved without a head has no prefix.
+                if f"model.{name}".endswith(EMBEDDINGS):
                     rows: int = weights.get_slice(name).get_shape()[0]
                     return rows
     return None
