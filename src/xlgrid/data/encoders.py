@@ -18,7 +18,6 @@ from typing import Any
 from xlgrid.base.errors import Damaged, check_is_whole_file, first_sentence, is_result, whole_again
 from xlgrid.data import checkpoints
 from xlgrid.data import lock as locks
-from xlgrid.heads.families import FAMILIES
 from xlgrid.heads.probe import type_problem
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
@@ -216,6 +215,8 @@ def check_encoder(folder: str | Path) -> None:
             raise Damaged(
                 f"{weights} is damaged, perhaps cut short at {weights.stat().st_size:,} bytes ({error}): {again}", *made
             ) from error
+    if not checkpoints.are_pickled(files):
+        checkpoints.check_names(folder)
 
 
 def _remedy(folder: Path) -> tuple[str, list[Path]]:
@@ -231,6 +232,11 @@ def _check_config(folder: Path) -> None:
         kind = config.get("model_type")
     except (ValueError, AttributeError) as error:
         raise Damaged(f"{folder}/config.json is damaged ({error}): {again}", *made) from error
+    if kind is not None and not isinstance(kind, str):
+        raise Damaged(
+            f'{folder}/config.json has the `model_type` {kind!r}, which is no name of a type: write one such as "bert"',
+            *made,
+        )
     problem = type_problem(config) if kind else f"has no `model_type`: {_type_advice(config)}"
     if problem:
         raise Damaged(f"{folder}/config.json {problem}", *made)
@@ -317,7 +323,7 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
         The id of padding of the vocabulary, if config.json has another one.
 
     Raises:
-        ValueError: config.json or the vocabulary is damaged; the weights lack embeddings; the vocabulary has token ids without an
+        ValueError: config.json or the vocabulary is damaged; the vocabulary has token ids without an
             embedding, or another padding than the encoder's positions.
     """
     from transformers import CONFIG_MAPPING
@@ -330,11 +336,6 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
     problem = f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}"
     embeddings = checkpoints.embedding_count(encoder)
     config = checkpoints.config_of(encoder)
-    if embeddings is None and (kind := config["model_type"]) in FAMILIES:
-        raise Damaged(
-            f"the weights of {origin or encoder} have no embeddings of tokens ({FAMILIES[kind].word_embeddings}.weight), which an encoder of "
-            f"type {kind} has: take the weights that were saved with config.json"
-        )
     if embeddings is not None and number >= embeddings:
         raise ValueError(
             f"{problem}: the token {token!r} has the id {number:,}, but there are {embeddings:,} embeddings; take tokenizer.json from where "
@@ -385,6 +386,7 @@ def _copy_encoder(
                 shutil.copy(source / name, aside / name)
         if not (aside / checkpoints.WEIGHTS).is_file():
             checkpoints.join_weights(source, aside / checkpoints.WEIGHTS)
+            checkpoints.check_names(aside, source)
         if (padding := check_vocabulary(vocabulary, aside, source)) is not None:
             before = checkpoints.config_of(aside).get("pad_token_id")
             checkpoints.change_padding(aside, padding)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged, whole_again
+from xlgrid.data import checkpoints
 from xlgrid.heads import Head
-from xlgrid.heads.families import EMBEDDINGS, FAMILIES, without_class
+from xlgrid.heads.families import EMBEDDINGS, FAMILIES, is_embedding, layer_of, without_class
 from xlgrid.heads.probe import head_problem, quiet, type_problem
 from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
@@ -122,6 +123,8 @@ def load_model(
             raise _damaged(folder, error) from error
         raise
     missing, unused = sorted(about["missing_keys"]), sorted(about["unexpected_keys"])
+    if of_encoder := [name for name in checkpoints.missing_of_encoder(missing) if _is_of_encoder(model, head, name)]:
+        raise Damaged(checkpoints.unlike(str(folder), of_encoder, sorted(about["unexpected_keys"])), folder)
     of_head = [name for name in missing if lm_head.is_of_head(model, name)]
     if head.is_pretrained and of_head and model.base_model is not model and not new_lm_head:
         raise ValueError(lm_head.refusal(folder.name, folder, lm_head.listed(of_head)))
@@ -133,6 +136,14 @@ def load_model(
         log(f"{folder} has weights that {type(model).__name__} does not take: {lm_head.listed(unused)}")
     loaded: PreTrainedModel = model
     return loaded
+
+
+def _is_of_encoder(model: "PreTrainedModel", head: Head, name: str) -> bool:
+    """Whether a missing weight, by its name in a model with a head, belongs to the encoder."""
+    if model.base_model is not model:
+        return name.startswith(f"{model.base_model_prefix}.")
+    # The parts of an encoder-decoder are loaded one by one, and the decoder has a language-modelling head.
+    return not head.has_decoder or layer_of(name) is not None or is_embedding(name)
 
 
 def _dropout_rates(model_type: str | None, written: Mapping[str, Any]) -> list[str]:

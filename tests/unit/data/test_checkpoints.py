@@ -188,7 +188,7 @@ def test_no_code_in_a_checkpoint_is_run(
     [
         ({"roberta.embeddings.position_ids": torch.arange(66)}, r"pytorch_model\.bin has no weights"),
         ({}, r"pytorch_model\.bin has no weights"),
-        ({"conv1.weight": torch.ones(3, 3)}, "published have no embeddings of tokens"),
+        ({"conv1.weight": torch.ones(3, 3)}, "weights of .*published lack embeddings"),
     ],
     ids=["integers", "nothing", "another model"],
 )

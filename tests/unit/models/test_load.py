@@ -9,6 +9,7 @@ import pytest
 import surprisal
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from tokens_fixture import write
 from transformers import (
     AlbertConfig,
@@ -97,6 +98,18 @@ def test_weights_of_half_precision_are_loaded_as_fp32(kind: Any, head: str, dtyp
         assert torch.equal(loaded[name], parameter.float()), name
     ids = torch.arange(2, 8)[None]
     assert model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.dtype == torch.float32
+
+
+@pytest.mark.parametrize("head", ["token", "mlm"])
+@pytest.mark.parametrize("kind", [XLMRobertaConfig, ElectraConfig])
+def test_an_encoder_without_a_part_is_refused(kind: Any, head: str, tmp_path: Path) -> None:
+    """Of a family whose names are known, and of one that is not: transformers would draw the weights that it does not find."""
+    transformers.AutoModelForMaskedLM.from_config(kind(**SMALL)).save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    whole = {name: tensor for name, tensor in tensors.items() if "layer.0.attention" not in name}
+    save_file(whole, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(Damaged, match=r"lack .*layer\.0\.attention.* would be random numbers"):
+        load.load_model(tmp_path, HEADS[head], 3)
 
 
 @pytest.mark.parametrize("legacy", [False, True])
