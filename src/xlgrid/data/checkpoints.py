@@ -284,6 +284,28 @@ def check_names(folder: Path, where: Path | None = None) -> None:
             )
 
 
+def check_numbers(folder: Path, where: Path) -> None:
+    """Check that all weights of an encoder, in one file of safetensors, are finite numbers.
+
+    Args:
+        where: the folder that the error names.
+
+    Raises:
+        ValueError: a weight is infinite or no number.
+    """
+    import torch
+    from safetensors import safe_open
+
+    with safe_open(folder / WEIGHTS, framework="pt") as weights:
+        for name in weights.keys():  # noqa: SIM118
+            finite = torch.isfinite(weights.get_tensor(name).float())
+            if not bool(finite.all()):
+                raise Damaged(
+                    f"the weights of {where} are damaged: {int((~finite).sum()):,} of the {finite.numel():,} numbers in {name} are infinite or no "
+                    "numbers (NaN): copy or download them again, or take an earlier checkpoint of their training"
+                )
+
+
 def counts_padding(config: Mapping[str, Any], padding: int) -> bool:
     """Whether a model counts the positions of tokens without those with the id of padding, as RoBERTa does.
 

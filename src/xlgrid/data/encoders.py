@@ -232,11 +232,6 @@ def _check_config(folder: Path) -> None:
         kind = config.get("model_type")
     except (ValueError, AttributeError) as error:
         raise Damaged(f"{folder}/config.json is damaged ({error}): {again}", *made) from error
-    if kind is not None and not isinstance(kind, str):
-        raise Damaged(
-            f'{folder}/config.json has the `model_type` {kind!r}, which is no name of a type: write one such as "bert"',
-            *made,
-        )
     problem = type_problem(config) if kind else f"has no `model_type`: {_type_advice(config)}"
     if problem:
         raise Damaged(f"{folder}/config.json {problem}", *made)
@@ -387,6 +382,7 @@ def _copy_encoder(
         if not (aside / checkpoints.WEIGHTS).is_file():
             checkpoints.join_weights(source, aside / checkpoints.WEIGHTS)
             checkpoints.check_names(aside, source)
+        checkpoints.check_numbers(aside, source)
         if (padding := check_vocabulary(vocabulary, aside, source)) is not None:
             before = checkpoints.config_of(aside).get("pad_token_id")
             checkpoints.change_padding(aside, padding)

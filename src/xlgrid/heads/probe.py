@@ -57,7 +57,9 @@ def type_problem(config: Mapping[str, Any]) -> str | None:
     Args:
         config: the contents of a config.json with `model_type`.
     """
-    return None if is_known(config["model_type"]) else _type_problem(json.dumps(config, sort_keys=True))
+    if not isinstance(kind := config["model_type"], str):
+        return f"has the `model_type` {kind!r}, which is no name: take the config.json that was saved with the weights"
+    return None if is_known(kind) else _type_problem(json.dumps(config, sort_keys=True))
 
 
 def head_problem(config: Mapping[str, Any], head: Head) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.base.errors import Damaged, whole_again
+from xlgrid.base.errors import Damaged, first_sentence, whole_again
 from xlgrid.data import checkpoints
 from xlgrid.heads import Head
 from xlgrid.heads.families import EMBEDDINGS, FAMILIES, is_embedding, layer_of, without_class
@@ -51,14 +51,26 @@ def model_class(model_type: str | None, head: Head) -> Any:
 
 
 def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
-    """A model with a head whose parameters have names and shapes but no numbers (they are on torch's meta device)."""
+    """A model with a head whose parameters have names and shapes but no numbers (they are on torch's meta device).
+
+    Raises:
+        ValueError: `model_class`; or a value of the configuration is one that no model can have.
+    """
     import torch
 
     # An encoder-decoder is made from the configuration of its encoder.
     config = getattr(config, "encoder", config)
     maker = model_class(config.model_type, head)
-    with torch.device("meta"):
-        return maker(config) if config.model_type in (*FAMILIES, MBART) else maker.from_config(config)
+    try:
+        with torch.device("meta"):
+            return maker(config) if config.model_type in (*FAMILIES, MBART) else maker.from_config(config)
+    except ValueError:
+        raise
+    except Exception as error:  # Transformers and torch raise errors of many types.
+        raise Damaged(
+            f"{Path(config.name_or_path) / 'config.json'} describes no encoder ({first_sentence(error)}): take the config.json that was saved "
+            "with the weights"
+        ) from error
 
 
 @quiet()

@@ -339,3 +339,14 @@ def test_old_names_of_layer_norms_are_those_of_the_encoder(encoder, tmp_path):
     }
     save_file(old, source / "model.safetensors", {"format": "pt"})
     check_encoder(source)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("-inf")])
+def test_weights_that_are_no_finite_numbers_are_refused(encoder, tmp_path, number):
+    source = with_config(encoder, tmp_path / "source")
+    tensors = load_file(encoder / "model.safetensors")
+    name = next(name for name in tensors if name.endswith("layer.0.output.dense.bias"))
+    tensors[name][3] = number
+    save_file({name: tensor.half() for name, tensor in tensors.items()}, source / "model.safetensors", {"format": "pt"})
+    with pytest.raises(Damaged, match=rf"1 of the {len(tensors[name])} numbers in {name} are infinite or no numbers"):
+        copy_encoder(source, source, tmp_path / "copy")

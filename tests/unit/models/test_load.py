@@ -100,6 +100,16 @@ def test_weights_of_half_precision_are_loaded_as_fp32(kind: Any, head: str, dtyp
     assert model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.dtype == torch.float32
 
 
+@pytest.mark.parametrize("entries", [{"hidden_act": "gelu_xx"}, {"hidden_size": -4}, {"pad_token_id": 99_999}], ids=str)
+def test_a_configuration_of_values_that_no_model_has_is_damaged(entries: dict[str, Any], tmp_path: Path) -> None:
+    BertConfig(**SMALL).save_pretrained(tmp_path)
+    written = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(written | entries))
+    config = transformers.AutoConfig.from_pretrained(tmp_path)
+    with pytest.raises(Damaged, match=rf"{tmp_path}/config\.json describes no encoder"):
+        load.shapes(config, HEADS["token"])
+
+
 @pytest.mark.parametrize("head", ["token", "mlm"])
 @pytest.mark.parametrize("kind", [XLMRobertaConfig, ElectraConfig])
 def test_an_encoder_without_a_part_is_refused(kind: Any, head: str, tmp_path: Path) -> None:
