@@ -68,7 +68,7 @@ def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
         raise
     except Exception as error:  # Transformers and torch raise errors of many types.
         raise Damaged(
-            f"{Path(config.name_or_path) / 'config.json'} describes no encoder ({first_sentence(error)}): take the config.json that was saved "
+            f"{Path(str(config.name_or_path)) / 'config.json'} describes no encoder ({first_sentence(error)}): take the config.json that was saved "
             "with the weights"
         ) from error
 
