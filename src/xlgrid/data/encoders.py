@@ -325,8 +325,10 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
 
     ids = token_ids(vocabulary)
     name_of_padding = _padding(vocabulary, ids)
-    # Transformers adds a token for padding that tokenizer_config.json names and tokenizer.json lacks.
-    own = ids.setdefault(name_of_padding, max(ids.values(), default=-1) + 1) if name_of_padding else None
+    # Transformers adds the special tokens that tokenizer_config.json names and tokenizer.json lacks.
+    for special in (*([name_of_padding] if name_of_padding else []), *_special_tokens(vocabulary)):
+        ids.setdefault(special, max(ids.values(), default=-1) + 1)
+    own = ids[name_of_padding] if name_of_padding else None
     token, number = max(ids.items(), key=lambda entry: entry[1], default=("", -1))
     problem = f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}"
     embeddings = checkpoints.embedding_count(encoder)
@@ -364,6 +366,23 @@ def _padding(vocabulary: Path, ids: Collection[str]) -> str | None:
         if isinstance(token, str):
             return token
     return next((name for name in PADDING if name in ids), None)
+
+
+def _special_tokens(vocabulary: Path) -> list[str]:
+    """The special tokens that the files of a tokenizer beside tokenizer.json name."""
+    named: list[Any] = []
+    for file in ("tokenizer_config.json", "special_tokens_map.json"):
+        try:
+            written = json.loads((vocabulary / file).read_text(encoding="utf-8"))
+            for key, value in written.items():
+                if key.endswith(("_token", "special_tokens", "added_tokens_decoder")):
+                    named += value.values() if isinstance(value, dict) and "content" not in value else [value]
+        except (OSError, ValueError, AttributeError):
+            continue
+    # Lists of tokens are one level deeper.
+    flat = [token for entry in named for token in (entry if isinstance(entry, list) else [entry])]
+    tokens = [token.get("content") if isinstance(token, dict) else token for token in flat]
+    return [*dict.fromkeys(token for token in tokens if isinstance(token, str))]
 
 
 def _copy_encoder(

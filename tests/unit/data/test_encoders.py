@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from scratch_fixture import encoder_of
 from tokenizers import Tokenizer
-from transformers import AutoModel
+from transformers import AutoModel, AutoTokenizer
 
 from xlgrid.base.errors import Damaged
 from xlgrid.data.encoders import (
@@ -349,4 +349,23 @@ def test_weights_that_are_no_finite_numbers_are_refused(encoder, tmp_path, numbe
     tensors[name][3] = number
     save_file({name: tensor.half() for name, tensor in tensors.items()}, source / "model.safetensors", {"format": "pt"})
     with pytest.raises(Damaged, match=rf"1 of the {len(tensors[name])} numbers in {name} are infinite or no numbers"):
+        copy_encoder(source, source, tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"mask_token": "<new>"},
+        {"extra_special_tokens": ["<new>"]},
+        {"extra_special_tokens": {"image_token": "<new>"}},
+    ],
+    ids=str,
+)
+def test_a_special_token_that_the_tokenizer_lacks_has_no_embedding(encoder, tmp_path, written):
+    """Transformers adds it after all others, as `AutoTokenizer` shows."""
+    source = with_config(encoder, tmp_path / "source")
+    about = json.loads((encoder / "tokenizer_config.json").read_text()) | written
+    (source / "tokenizer_config.json").write_text(json.dumps(about))
+    number = AutoTokenizer.from_pretrained(source).convert_tokens_to_ids("<new>")
+    with pytest.raises(ValueError, match=f"the token '<new>' has the id {number}, but there are"):
         copy_encoder(source, source, tmp_path / "copy")
