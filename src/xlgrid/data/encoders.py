@@ -15,10 +15,15 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+<<<<<<< HEAD
 from xlgrid.base.errors import Damaged, check_is_whole_file, first_sentence, is_result, whole_again
 from xlgrid.data import checkpoints
+=======
+from xlgrid.base.errors import Damaged, first_sentence, is_result, whole_again
+from xlgrid.data import checkpoints, weights
+>>>>>>> 31f428b (Give the check of an encoder's weights a module of its own)
 from xlgrid.data import lock as locks
-from xlgrid.heads.probe import type_problem
+from xlgrid.heads.probe import type_advice, type_problem
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
 _MODEL = [
@@ -46,13 +51,13 @@ def encoder_files(folder: str | Path, coming: Collection[str] = ()) -> list[str]
         coming: files that will be there, which say in which format the weights are.
     """
     try:
-        weights = [file.name for file in checkpoints.weight_files(Path(folder))]
+        names = [file.name for file in checkpoints.weight_files(Path(folder))]
     except Damaged:  # Copying names the damage.
-        weights = []
-    if not weights:
+        names = []
+    if not names:
         announced = (name for name in checkpoints.LAYOUTS if str(Path(folder) / name) in coming)
-        weights = [next(announced, checkpoints.WEIGHTS)]
-    return _files(folder, _MODEL, ("config.json", *weights))
+        names = [next(announced, checkpoints.WEIGHTS)]
+    return _files(folder, _MODEL, ("config.json", *names))
 
 
 def vocabulary_files(folder: str | Path) -> list[str]:
@@ -205,18 +210,18 @@ def check_encoder(folder: str | Path) -> None:
             f"{f' ({len(missing)} are missing)' if missing[1:] else ''}: copy or download {'them' if missing[1:] else 'it'} again",
             *made,
         )
-    for weights in files:
-        if checkpoints.are_pickled([weights]):
+    for file in files:
+        if checkpoints.are_pickled([file]):
             continue
         try:
-            with safe_open(weights, framework="numpy") as opened:
+            with safe_open(file, framework="numpy") as opened:
                 opened.keys()
         except (SafetensorError, OSError) as error:
             raise Damaged(
-                f"{weights} is damaged, perhaps cut short at {weights.stat().st_size:,} bytes ({error}): {again}", *made
+                f"{file} is damaged, perhaps cut short at {file.stat().st_size:,} bytes ({error}): {again}", *made
             ) from error
     if not checkpoints.are_pickled(files):
-        checkpoints.check_names(folder)
+        weights.check_names(folder)
 
 
 def _remedy(folder: Path) -> tuple[str, list[Path]]:
@@ -232,34 +237,9 @@ def _check_config(folder: Path) -> None:
         kind = config.get("model_type")
     except (ValueError, AttributeError) as error:
         raise Damaged(f"{folder}/config.json is damaged ({error}): {again}", *made) from error
-    problem = type_problem(config) if kind else f"has no `model_type`: {_type_advice(config)}"
+    problem = type_problem(config) if kind else f"has no `model_type`: {type_advice(config)}"
     if problem:
         raise Damaged(f"{folder}/config.json {problem}", *made)
-
-
-def _type_advice(config: Mapping[str, Any]) -> str:
-    """What to do about a config.json without a type."""
-    from transformers.models.auto import modeling_auto as auto
-
-    of_architecture = {
-        name: kind
-        for mapping in (
-            auto.MODEL_MAPPING_NAMES,
-            auto.MODEL_FOR_PRETRAINING_MAPPING_NAMES,
-            auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-        )
-        for kind, name in mapping.items()
-        if isinstance(name, str)
-    }
-    named = [of_architecture[name] for name in config.get("architectures") or () if name in of_architecture]
-    if named:
-        return f'write `"model_type": "{named[0]}"` into it, of which its `architectures` are'
-    names = {"num_hidden_layers": "layers", "hidden_size": "hidden units", "vocab_size": "tokens"}
-    sizes = ", ".join(f"{config[name]:,} {what}" for name, what in names.items() if isinstance(config.get(name), int))
-    return (
-        "take the config.json that was saved with the weights, or else that of the encoder from which their training began"
-        f"{f', which has {sizes}' if sizes else ''}"
-    )
 
 
 def token_ids(folder: str | Path) -> dict[str, int]:
@@ -400,8 +380,8 @@ def _copy_encoder(
                 shutil.copy(source / name, aside / name)
         if not (aside / checkpoints.WEIGHTS).is_file():
             checkpoints.join_weights(source, aside / checkpoints.WEIGHTS)
-            checkpoints.check_names(aside, source)
-        checkpoints.check_numbers(aside, source)
+            weights.check_names(aside, source)
+        weights.check_numbers(aside, source)
         if (padding := check_vocabulary(vocabulary, aside, source)) is not None:
             before = checkpoints.config_of(aside).get("pad_token_id")
             checkpoints.change_padding(aside, padding)

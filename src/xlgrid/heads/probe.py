@@ -62,6 +62,31 @@ def type_problem(config: Mapping[str, Any]) -> str | None:
     return None if is_known(kind) else _type_problem(json.dumps(config, sort_keys=True))
 
 
+def type_advice(config: Mapping[str, Any]) -> str:
+    """What to do about a config.json without a type."""
+    from transformers.models.auto import modeling_auto as auto
+
+    of_architecture = {
+        name: kind
+        for mapping in (
+            auto.MODEL_MAPPING_NAMES,
+            auto.MODEL_FOR_PRETRAINING_MAPPING_NAMES,
+            auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        )
+        for kind, name in mapping.items()
+        if isinstance(name, str)
+    }
+    named = [of_architecture[name] for name in config.get("architectures") or () if name in of_architecture]
+    if named:
+        return f'write `"model_type": "{named[0]}"` into it, of which its `architectures` are'
+    names = {"num_hidden_layers": "layers", "hidden_size": "hidden units", "vocab_size": "tokens"}
+    sizes = ", ".join(f"{config[name]:,} {what}" for name, what in names.items() if isinstance(config.get(name), int))
+    return (
+        "take the config.json that was saved with the weights, or else that of the encoder from which their training began"
+        f"{f', which has {sizes}' if sizes else ''}"
+    )
+
+
 def head_problem(config: Mapping[str, Any], head: Head) -> str | None:
     """Why encoders of a type, which has no `type_problem`, cannot have a head, as a sentence that says what to do instead; None if they can.
 

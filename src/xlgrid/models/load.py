@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged, first_sentence, whole_again
-from xlgrid.data import checkpoints
+from xlgrid.data.weights import missing_of_encoder, unlike
 from xlgrid.heads import Head
 from xlgrid.heads.families import EMBEDDINGS, FAMILIES, is_embedding, layer_of, without_class
 from xlgrid.heads.probe import head_problem, quiet, type_problem
@@ -135,8 +135,8 @@ def load_model(
             raise _damaged(folder, error) from error
         raise
     missing, unused = sorted(about["missing_keys"]), sorted(about["unexpected_keys"])
-    if of_encoder := [name for name in checkpoints.missing_of_encoder(missing) if _is_of_encoder(model, head, name)]:
-        raise Damaged(checkpoints.unlike(str(folder), of_encoder, sorted(about["unexpected_keys"])), folder)
+    if of_encoder := [name for name in missing_of_encoder(missing) if _is_of_encoder(model, head, name)]:
+        raise Damaged(unlike(str(folder), of_encoder, sorted(about["unexpected_keys"])), folder)
     of_head = [name for name in missing if lm_head.is_of_head(model, name)]
     if head.is_pretrained and of_head and model.base_model is not model and not new_lm_head:
         raise ValueError(lm_head.refusal(folder.name, folder, lm_head.listed(of_head)))

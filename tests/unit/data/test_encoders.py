@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from scratch_fixture import encoder_of
 from tokenizers import Tokenizer
 from transformers import AutoModel, AutoTokenizer
@@ -276,6 +275,7 @@ def test_a_padding_that_the_tokenizer_lacks_has_no_embedding(as_e5, tmp_path):
         copy_encoder(source, source, tmp_path / "copy")
 
 
+<<<<<<< HEAD
 def test_a_pointer_of_git_lfs_is_no_encoder(tmp_path: Path) -> None:
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 9\n"
     (tmp_path / "tokenizer.json").write_text(pointer)
@@ -352,6 +352,8 @@ def test_weights_that_are_no_finite_numbers_are_refused(encoder, tmp_path, numbe
         copy_encoder(source, source, tmp_path / "copy")
 
 
+=======
+>>>>>>> 31f428b (Give the check of an encoder's weights a module of its own)
 @pytest.mark.parametrize(
     "written",
     [
