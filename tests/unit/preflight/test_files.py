@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models
+from transformers import BertConfig, BertModel
 
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight.files import file_lines, tokenizer_lines
@@ -144,8 +144,10 @@ def write_encoder(folder: Path, tokens: list[str], embeddings: int, **config: ob
     special = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512}
     special |= {name: token for name, token in (("pad_token", "[PAD]"), ("mask_token", "[MASK]")) if token in tokens}
     (folder / "tokenizer_config.json").write_text(json.dumps(special))
-    (folder / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": embeddings, **config}))
-    weights = {"bert.embeddings.word_embeddings.weight": torch.zeros(embeddings, 4)}
+    sizes = {"hidden_size": 2, "num_hidden_layers": 0, "num_attention_heads": 1, "max_position_embeddings": 8}
+    about = {"model_type": "bert", "vocab_size": embeddings, **sizes, **config}
+    (folder / "config.json").write_text(json.dumps(about))
+    weights = BertModel(BertConfig(vocab_size=embeddings, pad_token_id=0, **sizes)).state_dict()
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
