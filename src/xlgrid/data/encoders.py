@@ -15,13 +15,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
 from xlgrid.base.errors import Damaged, check_is_whole_file, first_sentence, is_result, whole_again
-from xlgrid.data import checkpoints
-=======
-from xlgrid.base.errors import Damaged, first_sentence, is_result, whole_again
 from xlgrid.data import checkpoints, weights
->>>>>>> 31f428b (Give the check of an encoder's weights a module of its own)
 from xlgrid.data import lock as locks
 from xlgrid.heads.probe import type_advice, type_problem
 
