@@ -46,7 +46,10 @@ def ask(root: Path, folder: Path, data: dict[str, Any], studies: tuple[str, ...]
             [sys.executable, "-c", READ],
             input=json.dumps({"data": data, "studies": studies}),
             cwd=folder,
-            env=os.environ | {"HF_ENDPOINT": address, "HF_HOME": str(folder / "cache")} | environment,
+            # A model that another test has loaded in this process asks for no Hub from then on.
+            env=os.environ
+            | {"HF_ENDPOINT": address, "HF_HOME": str(folder / "cache"), "HF_HUB_OFFLINE": "0"}
+            | environment,
             capture_output=True,
             text=True,
         )
