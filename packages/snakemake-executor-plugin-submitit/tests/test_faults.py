@@ -21,6 +21,7 @@ WORKS = [Plan(f"c{number}", "works", 0.1) for number in range(6)]
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_random_faults():
     with ProcessPoolExecutor(2) as pool:
         failed = [(seed, wrong) for seed, wrong, _ in pool.map(faults.run_seed, range(16)) if wrong]

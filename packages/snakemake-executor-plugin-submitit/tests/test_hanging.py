@@ -89,6 +89,7 @@ def test_ctrl_c_does_not_wait_for_slurm(head: Head) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_slurm_that_does_not_answer_ends_the_run(tmp_path: Path) -> None:
     """Slow: the shortest time is a minute."""
     refuses = "#!/bin/bash\necho error: Unable to contact slurm controller >&2; exit 1\n"
