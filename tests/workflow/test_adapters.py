@@ -99,7 +99,8 @@ def test_all_exhibits_and_claims_of_the_miniature_are_in_the_slice(loaded: Study
 def test_every_claim_has_a_verdict_from_all_of_its_cells(built: Path, loaded: Study) -> None:
     judged = pd.read_csv(built / RESULTS / "claims.csv")
     assert judged["claim"].to_list() == list(loaded.claims)
-    assert judged["effect"].notna().all() and set(judged["verdict"]) == {"not enough runs"}, "one seed"
+    # One seed is not enough, and trainings of four steps learn nothing.
+    assert judged["effect"].notna().all() and {*judged["verdict"]} <= {"not enough runs", "a side has learnt nothing"}
     assert (judged["n_cells"] == judged["n_cells_expected"]).all()
 
 
