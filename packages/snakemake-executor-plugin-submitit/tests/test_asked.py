@@ -96,6 +96,24 @@ def test_snakemake_installs_the_function_that_is_replaced(monkeypatch: pytest.Mo
         signal.signal(TERM, before)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, TERM])
+def test_a_signal_that_another_thread_receives_is_handled_at_once(number: signal.Signals) -> None:
+    """Whichever thread starts a command at that moment may receive it, while the main thread waits for a job."""
+    text = f"""
+import signal, threading, time
+from snakemake_executor_plugin_submitit.ending import wake_on_signals
+
+signal.signal({int(number)}, signal.default_int_handler)
+wake_on_signals()
+other = threading.Thread(target=time.sleep, args=[60], daemon=True)
+other.start()
+threading.Timer(0.5, signal.pthread_kill, [other.ident, {int(number)}]).start()
+threading.Semaphore(0).acquire()
+"""
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=30)
+    assert ended.stderr.endswith("KeyboardInterrupt\n")
+
+
 # What a person is told.
 
 

@@ -114,7 +114,7 @@ class Executor(RemoteExecutor):
         from snakemake_executor_plugin_submitit.clusters.local import Local
         from snakemake_executor_plugin_submitit.clusters.slurm import Slurm, clean_environment
         from snakemake_executor_plugin_submitit.dispatch import Dispatcher
-        from snakemake_executor_plugin_submitit.ending import Requests
+        from snakemake_executor_plugin_submitit.ending import Requests, wake_on_signals
         from snakemake_executor_plugin_submitit.forked import script
         from snakemake_executor_plugin_submitit.resources import Request, check_names
         from snakemake_executor_plugin_submitit.submission import Settings
@@ -186,6 +186,7 @@ class Executor(RemoteExecutor):
         # Loggers, and commands that the workflow calls when it ends, read the ledger.
         os.environ["SUBMITIT_LEDGER"] = os.path.abspath(settings.folder)
         self.requests = Requests(JobScheduler)
+        wake_on_signals()
         if settings.cluster == "local":
             # The tasks of a cluster go on without the head, and the next one finds them.
             self.requests.hear_hangup()

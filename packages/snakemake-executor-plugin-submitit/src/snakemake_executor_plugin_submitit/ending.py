@@ -5,6 +5,7 @@ import inspect
 import math
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -12,6 +13,8 @@ from typing import Any, NamedTuple
 
 # Running jobs that the message names.
 NAMED = 3
+# A signal that every other program ignores, which here means nothing but that the main thread is to look for signals.
+WAKE = signal.SIGURG
 
 
 class RunningJob(NamedTuple):
@@ -73,6 +76,26 @@ class Requests:
             return
         self.is_final = True
         raise KeyboardInterrupt
+
+
+def wake_on_signals() -> None:
+    """Have the main thread, which is the caller, run the handler of a signal at once, whichever thread received the signal.
+
+    Linux may deliver a signal of the process to a thread that is about to start a command. Python notes the signal, but only the
+    main thread runs handlers, and a main thread that waits for a lock would not notice.
+    """
+    main = threading.get_ident()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(WAKE, lambda *_: None)
+
+    def wake() -> None:
+        while True:
+            if set(os.read(reader, 1024)) - {WAKE}:
+                signal.pthread_kill(main, WAKE)
+
+    threading.Thread(target=wake, daemon=True).start()
 
 
 def waiting_for(signal_name: str, running: Sequence[RunningJob]) -> str:
