@@ -1,8 +1,8 @@
 """A tiny encoder for tests, pre-trained for a few steps, and the recipe and tokens of its pre-training."""
 
 import json
-import subprocess
-import sys
+
+import forks
 
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
@@ -75,22 +75,14 @@ def encoder_of(folder, kind, **more):
     return folder / kind
 
 
-def started(encoder_recipe, files, folder, at, number, *begin):
-    """A process that pre-trains in a folder, and that gets a signal before the optimiser step after step `at`.
+def killed(encoder_recipe, files, folder, at, number, *begin):
+    """The end of a process that pre-trains in a folder, and that gets a signal before the optimiser step after step `at`.
 
     `begin` may have the encoder with which it begins.
     """
-    vocabulary, train, dev = files
-    arguments = [
-        encoder_recipe.model_dump_json(),
-        vocabulary,
-        ",".join(map(str, train)),
-        ",".join(map(str, dev)),
-        folder,
-        at,
-    ]
-    command = [sys.executable, "-c", KILLED, *map(str, arguments), str(int(number)), *map(str, begin)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    vocabulary, *splits = files
+    train, dev = (",".join(map(str, paths)) for paths in splits)
+    return forks.run(KILLED, encoder_recipe.model_dump_json(), vocabulary, train, dev, folder, at, int(number), *begin)
 
 
 def contents(folder):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from scratch_fixture import TINY, contents, inputs, recipe, started, texts_of
+from scratch_fixture import TINY, contents, inputs, killed, recipe, texts_of
 from transformers import MBartConfig, MBartForConditionalGeneration, MBartModel
 
 from xlgrid.data.encoders import token_ids
@@ -72,8 +72,8 @@ def test_killed_twice_it_has_the_same_bytes(files: Files, tmp_path: Path) -> Non
     encoder_recipe = recipe(scratch(dropout=0.1), steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
     pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
-        process = started(encoder_recipe, files, tmp_path / "killed", at, number)
-        assert (process.communicate()[0], process.returncode) == (None, status)
+        ended = killed(encoder_recipe, files, tmp_path / "killed", at, number)
+        assert ended.returncode == status, ended.stderr
     pretraining.pretrain(encoder_recipe, *files, tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     take_snapshot(tmp_path / "whole", 4, tmp_path / "early")

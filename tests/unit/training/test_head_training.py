@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from scratch_fixture import TINY, encoder_of, inputs, started, texts_of
+from scratch_fixture import TINY, encoder_of, inputs, killed, texts_of
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from xlgrid.data.encoders import copy_tokenizer
@@ -127,8 +127,8 @@ def test_the_loss_falls(trained: Path) -> None:
 def test_killed_twice_it_has_the_same_bytes(world: World, trained: Path) -> None:
     head_recipe, folder = recipe(checkpoint_seconds=1e-9), world.folder / "killed"
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (20, signal.SIGTERM, os.EX_TEMPFAIL)):
-        process = started(head_recipe, world.files, folder, at, number, world.bare)
-        assert (process.communicate()[0], process.returncode) == (None, status)
+        ended = killed(head_recipe, world.files, folder, at, number, world.bare)
+        assert ended.returncode == status, ended.stderr
         assert not (folder / "model.safetensors").exists()
     assert (folder / "state.pt").stat().st_size < (world.bare / "model.safetensors").stat().st_size * 4
     world.train("killed", checkpoint_seconds=1e-9)

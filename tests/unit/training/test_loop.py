@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forks
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -93,10 +94,7 @@ def remains(folder: Path) -> list[str]:
 def killed(
     at: int, number: int, run_recipe: Recipe, encoder: Path, tokens: Path, folder: Path
 ) -> subprocess.CompletedProcess:
-    arguments = [run_recipe.model_dump_json(), encoder, tokens, folder, at, int(number)]
-    return subprocess.run(
-        [sys.executable, "-c", KILLED, *map(str, arguments)], capture_output=True, text=True, timeout=60
-    )
+    return forks.run(KILLED, run_recipe.model_dump_json(), encoder, tokens, folder, at, int(number))
 
 
 @pytest.fixture(scope="module")

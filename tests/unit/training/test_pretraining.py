@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from scratch_fixture import TINY, contents, inputs, pretrain, recipe, started, texts_of
+from scratch_fixture import TINY, contents, inputs, killed, pretrain, recipe, texts_of
 
 from xlgrid.training import pretraining
 from xlgrid.training.loop import Loop
@@ -56,8 +56,8 @@ def test_killed_twice_it_has_the_same_bytes(tmp_path: Path) -> None:
     encoder_recipe = recipe(described, steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
     pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
-        process = started(encoder_recipe, files, tmp_path / "killed", at, number)
-        assert (process.communicate()[0], process.returncode) == (None, status)
+        ended = killed(encoder_recipe, files, tmp_path / "killed", at, number)
+        assert ended.returncode == status, ended.stderr
         assert not (tmp_path / "killed" / "model.safetensors").exists()
     pretraining.pretrain(encoder_recipe, *files, tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
