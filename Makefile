@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: demo test test-all test-unit test-workflow test-plugin test-fast mutants docs lint format lock clean
+.PHONY: demo test test-all test-unit test-workflow test-plugin test-xlgrid test-fast mutants docs lint format lock clean
 # Which tests run. Those marked `thorough` take minutes and find little.
 SELECT := not thorough
 # A test file runs in one process, because its tests share what its fixtures make.
@@ -13,9 +13,12 @@ demo: .venv/installed
 	$(BIN)/snakemake --profile laptop
 	@echo "Open results/demo/report.html"
 
-# With --jobs 2, the unit tests compute while the tests of the plugin wait for Slurm. The tests of the workflow use the same Slurm.
+# The tests of the library compute while the tests of the plugins wait for Slurm.
 test: .venv/installed
-	$(MAKE) test-plugin test-unit
+	$(MAKE) --jobs 2 test-plugin test-xlgrid
+
+test-xlgrid: .venv/installed
+	$(MAKE) test-unit
 	$(MAKE) test-workflow
 
 # All tests, with those marked `thorough`, too: LaTeX, other Pythons, the container, the site, every combination of parts.
@@ -30,7 +33,7 @@ test-workflow: .venv/installed
 	$(PYTEST) --numprocesses 2 -m "$(SELECT)" tests/workflow
 
 test-plugin: .venv/installed
-	$(BIN)/python -m pytest -m "$(SELECT)" packages/snakemake-executor-plugin-submitit
+	$(PYTEST) --numprocesses 2 -m "$(SELECT)" packages/snakemake-executor-plugin-submitit
 	$(BIN)/python -m pytest packages/snakemake-logger-plugin-xlgrid
 
 # The unit tests without those marked `slow`.

@@ -1,8 +1,11 @@
 """Fixtures of all tests."""
 
+import fcntl
 import os
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,8 +19,11 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
-def slurm() -> None:
-    """The Slurm of the executor plugin's cluster.sh: no test, which may cancel jobs and set nodes down, runs on a site's own."""
+def slurm() -> Callable[[], AbstractContextManager[None]]:
+    """What holds the Slurm of the executor plugin's cluster.sh for one test at a time, the plugin's own tests included.
+
+    No test runs on a site's own Slurm.
+    """
     conf = Path(os.environ.setdefault("SLURM_CONF", str(CONF)))
     try:
         ours = conf.read_text().startswith("# SLURM_TEST_DEFAULTS")
@@ -26,3 +32,11 @@ def slurm() -> None:
         ours = False
     if not ours:
         pytest.skip("no Slurm here: `packages/snakemake-executor-plugin-submitit/tests/slurm/cluster.sh up` starts one")
+
+    @contextmanager
+    def alone() -> Iterator[None]:
+        with (conf.parent / "tests.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    return alone

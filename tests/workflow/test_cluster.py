@@ -1,7 +1,9 @@
 """xlgrid on a real Slurm: `snakemake --profile slurm` as typed, and a training that its time limit sends back into the queue."""
 
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from project import cells, project, shell, small
@@ -9,15 +11,20 @@ from project import cells, project, shell, small
 RUN = "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
 
 
-def test_the_profile_makes_the_same_cells_as_a_laptop(slurm: None, finished: Path, tmp_path: Path) -> None:
+def test_the_profile_makes_the_same_cells_as_a_laptop(
+    slurm: Callable[[], AbstractContextManager[None]], finished: Path, tmp_path: Path
+) -> None:
     folder = project(tmp_path, small())
-    process = shell(folder, "snakemake --profile slurm")
+    with slurm():
+        process = shell(folder, "snakemake --profile slurm")
     assert process.returncode == 0, process.stderr[-4000:]
     assert cells(folder) == cells(finished)
     assert not list((folder / ".snakemake" / "submitit").glob("*/")), "bundles are left in the ledger"
 
 
-def test_a_training_longer_than_its_time_limit_ends_the_same_to_the_byte(slurm: None, tmp_path: Path) -> None:
+def test_a_training_longer_than_its_time_limit_ends_the_same_to_the_byte(
+    slurm: Callable[[], AbstractContextManager[None]], tmp_path: Path
+) -> None:
     """Slow: Slurm's shortest limit is a minute, of which a grace of 45 s leaves 15 s to train until the job is requeued."""
     study = small()
     study["training"] = [{"set": {"steps": 7000, "batch_tokens": 256, "evaluations": 3}}]
@@ -28,7 +35,7 @@ def test_a_training_longer_than_its_time_limit_ends_the_same_to_the_byte(slurm: 
     assert prepared.returncode == 0, prepared.stderr[-4000:]
     subprocess.run(["cp", "-a", str(calm), str(rough)], check=True)
     limited = "--set-resources train:runtime=1 --submitit-grace 45 --submitit-max-requeues 30"
-    with ThreadPoolExecutor() as pool:
+    with slurm(), ThreadPoolExecutor() as pool:
         trainings = [
             pool.submit(shell, folder, f"snakemake {options} -- {weights}")
             for folder, options in ((calm, "--cores 1"), (rough, f"--profile slurm {limited}"))

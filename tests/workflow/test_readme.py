@@ -111,8 +111,10 @@ def test_the_lists_name_commands_and_tests_that_exist() -> None:
 @pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(page)} - {*NOT_RUN}))
 def test_a_command_runs(finished: Path, command: str, request: pytest.FixtureRequest) -> None:
     if "--profile slurm" in command or ("--executor submitit" in command and "--submitit-cluster local" not in command):
-        request.getfixturevalue("slurm")
-    succeeds(finished, command)
+        with request.getfixturevalue("slurm")():
+            succeeds(finished, command)
+    else:
+        succeeds(finished, command)
 
 
 def test_the_study_of_the_readme_is_that_of_its_file() -> None:

@@ -1,8 +1,11 @@
 """Fixtures of all tests of the plugin."""
 
+import fcntl
 import os
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,8 +24,11 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
-def slurm() -> None:
-    """Require the Slurm that slurm/cluster.sh starts. The tests cancel jobs and set nodes down, so they refuse any other."""
+def slurm() -> Callable[[], AbstractContextManager[None]]:
+    """What holds the Slurm that slurm/cluster.sh starts for one test at a time, whichever process runs the test.
+
+    The tests cancel jobs, set nodes down and count what runs on two cores, so they refuse any other Slurm.
+    """
     conf = Path(os.environ.setdefault("SLURM_CONF", str(CONF)))
     try:
         for_tests = conf.read_text().startswith("# SLURM_TEST_DEFAULTS")
@@ -31,6 +37,14 @@ def slurm() -> None:
         for_tests = False
     if not for_tests:
         pytest.skip("no Slurm for tests here: tests/slurm/cluster.sh up starts one")
+
+    @contextmanager
+    def alone() -> Iterator[None]:
+        with (conf.parent / "tests.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    return alone
 
 
 @pytest.fixture

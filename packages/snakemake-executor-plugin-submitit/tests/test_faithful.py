@@ -8,6 +8,8 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -111,9 +113,10 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.fixture(scope="module")
-def on_slurm(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def on_slurm(slurm: Callable[[], AbstractContextManager[None]], tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """All features on Slurm."""
-    return features(tmp_path_factory.mktemp("slurm") / "project", *SLURM, timeout=400)
+    with slurm():
+        return features(tmp_path_factory.mktemp("slurm") / "project", *SLURM, timeout=400)
 
 
 def of_feature(ran: Ran, feature: str) -> dict[str, tuple[str, str]]:

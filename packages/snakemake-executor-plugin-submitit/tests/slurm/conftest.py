@@ -1,7 +1,8 @@
 """The fixture of the tests on a real Slurm: a project whose processes and tasks are stopped at the end of the test."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from grid import Grid
 
 
 @pytest.fixture
-def grid(slurm: None, tmp_path: Path) -> Iterator[Grid]:
+def grid(slurm: Callable[[], AbstractContextManager[None]], tmp_path: Path) -> Iterator[Grid]:
     """An empty project; whatever it started is stopped at the end of the test."""
-    grid = Grid(tmp_path)
-    yield grid
-    grid.stop()
+    with slurm():
+        grid = Grid(tmp_path)
+        yield grid
+        grid.stop()
