@@ -71,14 +71,14 @@ lock: .venv/installed
 		--output-file envs/lock.txt pyproject.toml packages/*/pyproject.toml
 
 # The file is touched last, so that an interrupted installation is done again. pip compiles to bytecode on one core, compileall on
-# all cores; compileall fails on files for later Pythons, which nothing imports.
+# all cores, and not the tests of packages; compileall fails on files for later Pythons, which nothing imports.
 .venv/installed: envs/lock.txt pyproject.toml $(wildcard packages/*/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	echo "xlgrid needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1): install one, and run make with PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/lock.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable . $(foreach package,$(wildcard packages/*),--editable $(package))
-	$(BIN)/python -m compileall -qq -j 0 .venv || true
+	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv || true
 	@touch $@
 
 clean:

@@ -43,7 +43,7 @@ def test_a_command_without_libraries_needs_nothing(words: list[str]) -> None:
     warm_up(words)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> None:
     """A first model or tokenizer of transformers otherwise imports a thousand modules, in each job again."""
     spec = {"languages": ["qa1"], "vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16}
