@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from xlgrid.base.errors import Damaged, first_sentence
+from xlgrid.base.errors import Damaged, check_is_whole_file, first_sentence
 from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
 from xlgrid.heads.families import EMBEDDINGS, layer_of
@@ -63,6 +63,8 @@ def _weight_map(index: Path) -> dict[str, str]:
     Raises:
         ValueError: the file is damaged or is no index.
     """
+    if index.is_file():
+        check_is_whole_file(index)
     try:
         files: dict[str, str] = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
         if not files or not all(Path(name).name == name for name in files.values()):

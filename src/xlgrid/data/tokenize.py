@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from xlgrid.base.errors import Damaged, first_sentence
+from xlgrid.base.errors import Damaged, check_is_whole_file, first_sentence
 from xlgrid.base.files import whole
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.formats import COLUMN, notes, read_table, rows, tables
@@ -366,8 +366,11 @@ def load_tokenizer(vocabulary: str | Path) -> Any:
 
 
 def _check_json(path: Path) -> None:
+    if not path.is_file():
+        return
+    check_is_whole_file(path)
     try:
-        if path.is_file() and not isinstance(json.loads(path.read_text(encoding="utf-8")), dict):
+        if not isinstance(json.loads(path.read_text(encoding="utf-8")), dict):
             raise ValueError("it has no keys")
     except ValueError as error:
         raise Damaged(f"{path} is damaged or no JSON ({error}): save, copy or fetch it again", path.parent) from error

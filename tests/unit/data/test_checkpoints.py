@@ -258,6 +258,8 @@ def test_a_shard_that_is_missing_or_damaged_is_named(
     refused(rf"{last.name} has no .*, which {kind}.index.json says is there")
     (source / f"{kind}.index.json").write_text('{"weight_map": {}}')
     refused(rf"{kind}.index.json is damaged, or is no index")
+    (source / f"{kind}.index.json").write_text("version https://git-lfs.github.com/spec/v1\n")
+    refused(rf"{kind}.index.json is a pointer of Git LFS")
     (source / f"{kind}.index.json").unlink()
     refused(rf"weights in several files, such as {first.name}, without {kind}.index.json: add this file")
 

@@ -658,3 +658,11 @@ def test_a_damaged_file_beside_the_tokenizer_is_named(tmp_path, name, content):
     (tmp_path / name).write_text(content)
     with pytest.raises(Damaged, match=rf"{name} is damaged or no JSON"):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "tokenizer_config.json", "special_tokens_map.json"])
+def test_a_pointer_of_git_lfs_beside_the_tokenizer_is_told(tmp_path, name):
+    of_words("x").save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+    with pytest.raises(Damaged, match=rf"{name} is a pointer of Git LFS"):
+        load_tokenizer(tmp_path)
