@@ -1,7 +1,10 @@
 """The messages for names that do not exist, or that no grid uses."""
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+# What separates values in files that are called csv or tsv.
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 
 def unknown(what: str, got: object, allowed: Iterable[object]) -> str:
@@ -16,6 +19,17 @@ def unknown(what: str, got: object, allowed: Iterable[object]) -> str:
     near = difflib.get_close_matches(str(got), names, n=1, cutoff=0.5)
     hint = f", did you mean {near[0]!r}?" if near else ""
     return f"unknown {what} {str(got)!r}{hint} (there are: {', '.join(names) or 'none'})"
+
+
+def missing_column(name: str, known: Sequence[str]) -> str:
+    """What is wrong with a table of the known columns, which has no column `name`, as an error says it."""
+    first, *others = [*known] or [""]
+    if separators := [word for mark, word in _SEPARATORS.items() if not others and mark in first]:
+        return (
+            f"its first line is one value, {first!r}. csv separates values by commas and tsv by tabs, and this file seems to have "
+            f"{separators[0]}: write it anew, or end its name accordingly"
+        )
+    return unknown("column", name, known)
 
 
 def among(

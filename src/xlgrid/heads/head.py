@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
-from xlgrid.base.names import unknown
+from xlgrid.base.names import missing_column
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.forms import Normalized, in_form
@@ -246,7 +246,7 @@ class Head(ABC):
         for column in columns:
             if column not in table.column_names:
                 raise ValueError(
-                    f"{where} has no column {column!r}, which {task.name} needs: {unknown('column', column, table.column_names)}; "
+                    f"{where} has no column {column!r}, which {task.name} needs: {missing_column(column, table.column_names)}; "
                     "in `data`, `rename` gives a column another name, and `columns` names those of a file without a header"
                 )
         return columns

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from xlgrid.base.errors import Damaged
-from xlgrid.base.names import unknown
+from xlgrid.base.names import missing_column
 
 
 def check_columns(columns: Iterable[str], known: Any, where: str) -> None:
     """Raise ValueError if a column is not among the known ones; the message begins with `where`."""
     for name in columns:
         if name not in known:
-            raise Damaged(f"{where}: {unknown('column', name, known)}")
+            raise Damaged(f"{where}: {missing_column(name, known)}")
 
 
 def batch_rows(table: Any, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:

@@ -29,12 +29,29 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise Damaged(
                 f"{path}, line {number}: no JSON ({error.msg}, column {error.colno}); mend this line"
             ) from None
+        if half := _half_pair(text, row):
+            raise Damaged(f"{path}, line {number}: {half}; mend this line")
         if not isinstance(row, dict):
             raise Damaged(
                 f"{path}, line {number}: expected an object with a value for each column, got {text[:80]}; "
                 "mend this line"
             )
         yield number, row
+
+
+def _half_pair(text: str, value: Any) -> str:
+    """The half of a pair of surrogates that a value of JSON has without the other half, in words; "" if it has none.
+
+    UTF-8 cannot write it. It is left where a program has cut a text in the middle of an emoji.
+    """
+    # Only an escape can be one, and few texts have any.
+    if "\\ud" not in text.lower():
+        return ""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return f"\\u{ord(error.object[error.start]):x} is half of a character, without the other half"
+    return ""
 
 
 def read_jsonl(path: Path) -> "pa.Table":
@@ -56,12 +73,15 @@ def read_json(path: Path) -> "pa.Table":
     Raises:
         Damaged: the file is no JSON in UTF-8, or has another structure.
     """
+    text = "\n".join(line for _, line in text_lines(path))
     try:
-        value = json.loads("\n".join(line for _, line in text_lines(path)))
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         several = error.msg == "Extra data"
         advice = "; a file with an object on each line has a name in .jsonl" if several else ""
         raise damaged(path, f"is no JSON: {error}{advice}") from error
+    if half := _half_pair(text, value):
+        raise Damaged(f"{path}: {half}; mend the file")
     if isinstance(value, dict) and isinstance(value.get("data"), list):
         value = [*squad_rows(path, value["data"])]
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):

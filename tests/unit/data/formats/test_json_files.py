@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data.formats import count_rows, read_table, rows
 
 # XQuAD's files have this structure, and its version.
@@ -169,3 +170,22 @@ def test_a_truth_value_is_no_start_of_an_answer(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps(file))
     with pytest.raises(ValueError, match="expected a whole number as 'answer_start'"):
         read_table(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("a.jsonl", '{"text": "fine"}\n{"text": "cut \\ud83d"}\n', "line 2: "),
+        ("a.jsonl", '{"words": ["a", "\\uDE00 cut"]}\n', "line 1: "),
+        ("a.json", '[{"text": "cut \\ud83d"}]', "a.json: "),
+    ],
+)
+def test_half_of_a_character_is_named(tmp_path: Path, name: str, text: str, place: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(Damaged, match=rf"{place}\\ud[0-9a-f]+ is half of a character"):
+        read_table(tmp_path / name)
+
+
+def test_a_pair_of_surrogates_is_a_character_and_an_escaped_escape_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "\\ud83d\\ude00 \\\\ud800"}\n')
+    assert read_table(tmp_path / "a.jsonl").to_pylist() == [{"text": "😀 \\ud800"}]
