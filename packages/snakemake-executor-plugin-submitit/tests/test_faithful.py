@@ -295,6 +295,15 @@ def test_working_directory_of_the_workflow(tmp_path: Path, options: list[str]) -
     assert texts == {"plain.txt": here, "nested.txt": here, "undeclared.txt": here * 2, "all.txt": "done\n"}
 
 
+def test_another_directory_takes_the_place_of_the_workflow_s(tmp_path: Path) -> None:
+    """Also for jobs that a nested Snakemake runs."""
+    options = ["--snakefile", "workdir.smk", "--directory", "it's here", *LOCAL]
+    process = ran(tmp_path / "project", *options, prepare=lambda folder: None)
+    assert process.status == 0, process.err
+    outputs = {path.parent.parent for path in process.folder.rglob("*.txt") if path.parent.name == "out"}
+    assert outputs == {process.folder / "it's here"}
+
+
 # On Slurm.
 
 

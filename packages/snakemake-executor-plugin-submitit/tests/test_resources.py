@@ -2,7 +2,7 @@
 
 import pytest
 
-from snakemake_executor_plugin_submitit.resources import TABLE, Request, check_names, request
+from snakemake_executor_plugin_submitit.resources import LEAST, TABLE, Request, check_names, request
 
 DEFAULTS = Request(partition="small", bundle=50)
 
@@ -77,14 +77,35 @@ def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
 @pytest.mark.parametrize(
     ("resources", "message"),
     [
-        ({"runtime": "long"}, "runtime must be of type int, got 'long'"),
-        ({"bundle": 0}, "bundle must be at least 1"),
+        ({"runtime": "long"}, "runtime must be a whole number of at least 1, got 'long'"),
         ({"slurm_extra": "-n 5"}, "not of the form --option"),
     ],
 )
 def test_a_wrong_value_is_reported(resources: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         asked(**resources)
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [(name, LEAST[where]) for name, (where, _) in TABLE.items() if where in LEAST]
+)
+def test_a_number_that_is_too_small_or_none_is_refused(name: str, least: int) -> None:
+    asked(**{name: least})
+    for value in (least - 1, -5, str(least - 1), True, "yes", "1.5", [1]):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number of at least {least}, got "):
+            asked(**{name: value})
+
+
+@pytest.mark.parametrize("name", [name for name, (where, _) in TABLE.items() if where not in LEAST])
+def test_a_number_or_a_truth_value_is_not_taken_for_text(name: str) -> None:
+    """83 may have been the account 0123, and True the partition `yes`."""
+    for value in (83, True, all):
+        with pytest.raises(ValueError, match=f"{name} must be text, got "):
+            asked(**{name: value})
+
+
+def test_a_resource_without_a_value_asks_for_nothing() -> None:
+    assert asked(**dict.fromkeys(TABLE)) == asked()
 
 
 def test_a_task_without_gpus_or_memory_asks_for_neither() -> None:

@@ -1,6 +1,7 @@
 """The settings of a run, from the command line to the dispatcher."""
 
 import os
+import shlex
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ class Begun(Executor):
             global_resources={"downloads": 3},
             execution_settings=SimpleNamespace(latency_wait=3),
             workdir_init="/origin",
+            overwrite_workdir=None,
         )
         self.__post_init__()
 
@@ -41,15 +43,13 @@ def begin(folder: Path, resources: dict[str, object] | None = None, **settings: 
     return Begun(folder, resources or {}, **settings)
 
 
-COUNTS = ["bundle_size", "bundle_seconds", "workers", "array_parallelism", "array_size", "unreachable_minutes"]
-
-
-@pytest.mark.parametrize("name", COUNTS)
-def test_a_number_below_one_ends_the_run_at_once(tmp_path: Path, name: str) -> None:
-    option = f"--submitit-{name.replace('_', '-')} must be at least 1, got 0"
+@pytest.mark.parametrize("name", [field.name for field in fields(ExecutorSettings) if field.type is int])
+def test_a_number_that_is_too_small_ends_the_run_at_once(tmp_path: Path, name: str) -> None:
+    least = 0 if name == "max_requeues" else 1
+    option = f"--submitit-{name.replace('_', '-')} must be at least {least}, got {least - 1}"
     with pytest.raises(WorkflowError, match=option):
-        begin(tmp_path, **{name: 0})
-    begin(tmp_path, **{name: 1})
+        begin(tmp_path, **{name: least - 1})
+    begin(tmp_path, **{name: least})
 
 
 def test_other_plugins_are_told_where_the_ledger_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +101,29 @@ def test_a_misspelt_resource_ends_the_run_and_an_unknown_resource_is_named(tmp_p
 def test_a_folder_that_cannot_be_used_ends_the_run_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "ledger").touch()
     with pytest.raises(WorkflowError, match=r"submitit executor: .*File exists"):
+        begin(tmp_path / "ledger")
+
+
+@pytest.mark.parametrize(
+    ("folder", "arguments"),
+    [(None, []), ("elsewhere", ["--directory", "/origin"]), (Path("it's"), ["--directory", "/origin"])],
+)
+def test_a_nested_snakemake_follows_the_directory_and_not_the_workdir(
+    tmp_path: Path, folder: object, arguments: list[str]
+) -> None:
+    executor = begin(tmp_path)
+    executor.workflow.overwrite_workdir = folder
+    assert shlex.split(executor.additional_general_args())[2:] == arguments
+
+
+def test_a_value_of_a_profile_that_is_not_what_is_written_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "profile.yaml").write_text("executor: submitit\nsubmitit-account: 0123\n")
+    (tmp_path / "Snakefile").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["snakemake", "--profile", str(tmp_path), "-n"])
+    with pytest.raises(WorkflowError, match='write submitit-account: "0123"'):
         begin(tmp_path / "ledger")
 
 

@@ -15,7 +15,7 @@ import textwrap
 import threading
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,24 +116,20 @@ class Executor(RemoteExecutor):
         from snakemake_executor_plugin_submitit.dispatch import Dispatcher
         from snakemake_executor_plugin_submitit.ending import Requests, wake_on_signals
         from snakemake_executor_plugin_submitit.forked import script
+        from snakemake_executor_plugin_submitit.profiles import check_profiles, profiles
         from snakemake_executor_plugin_submitit.resources import Request, check_names
         from snakemake_executor_plugin_submitit.submission import Settings
 
         settings = self.executor_settings
-        for name in (
-            "bundle_size",
-            "bundle_seconds",
-            "workers",
-            "array_parallelism",
-            "array_size",
-            "unreachable_minutes",
-        ):
-            if getattr(settings, name) < 1:
+        for setting in fields(settings):
+            value, least = getattr(settings, setting.name), 0 if setting.name == "max_requeues" else 1
+            if isinstance(value, int) and value < least:
                 raise WorkflowError(
-                    f"--submitit-{name.replace('_', '-')} must be at least 1, got {getattr(settings, name)}"
+                    f"--submitit-{setting.name.replace('_', '-')} must be at least {least}, got {value}"
                 )
         rules = {rule.name: rule.resources for rule in self.workflow.rules if not self.workflow.is_local(rule)}
         try:
+            check_profiles(profiles(sys.argv[1:]))
             for warning in check_names(rules, self.workflow.global_resources.keys()):
                 self.logger.warning(f"submitit executor: {warning}")
         except ValueError as error:
@@ -358,7 +354,11 @@ class Executor(RemoteExecutor):
     def additional_general_args(self) -> str:
         # Without this option each nested Snakemake waits for a second at its end. The interface documents a list, but
         # expects a string.
-        return "--max-jobs-per-timespan 100000/0s"
+        arguments = "--max-jobs-per-timespan 100000/0s"
+        if self.workflow.overwrite_workdir is not None:
+            # It is there already, but with this option it does not follow the workflow's `workdir:`.
+            arguments += f" --directory {shlex.quote(self.workflow.workdir_init)}"
+        return arguments
 
     async def sleep(self) -> None:
         longest = float(self.workflow.remote_execution_settings.seconds_between_status_checks)

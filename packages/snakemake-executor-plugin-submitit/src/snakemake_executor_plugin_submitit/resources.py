@@ -3,7 +3,8 @@
 import difflib
 import shlex
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 # A resource in Snakemake: the field of `Request` that it fills, and its meaning.
@@ -24,6 +25,8 @@ TABLE = {
     "slurm_extra": ("extra", "further options of sbatch, as on its command line"),
     "bundle": ("bundle", "jobs in one array task at most; --submitit-bundle-size where not given"),
 }
+# The least values of the fields of `Request` that are numbers. Slurm takes a memory of 0 for all of a node, and a time of 0 for no limit.
+LEAST = {"cpus": 1, "mem_mb": 0, "mem_mb_per_cpu": 0, "minutes": 1, "gpus": 0, "bundle": 1}
 # Snakemake's own resources, which ask nothing of a cluster.
 IGNORED = {"_cores", "_nodes", "_job_count", "tmpdir", "shell_exec", "mem", "mem_mib", "disk", "disk_mb", "disk_mib"}
 # Resources of Snakemake's own executor for Slurm, which this executor does not know: none of them is a misspelt name.
@@ -134,23 +137,42 @@ def request(resources: Mapping[str, Any], threads: int, defaults: Request) -> Re
     Raises:
         ValueError: a value is not of the resource's type, or out of range.
     """
-    kinds = {field.name: int if "int" in str(field.type) else str for field in fields(Request)}
     values: dict[str, Any] = asdict(defaults) | {"cpus": threads}
     for name, value in resources.items():
-        if name in TABLE:
+        if name in TABLE and value is not None:
             where = TABLE[name][0]
-            try:
-                number = kinds[where](value)
-                values[where] = max(values[where], number) if where == "gpus" else number
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"the resource {name} must be of type {kinds[where].__name__}, got {value!r}"
-                ) from None
-    if values["bundle"] < 1:
-        raise ValueError(f"the resource bundle must be at least 1, got {values['bundle']}")
+            number = _whole(name, value) if where in LEAST else _text(name, value)
+            values[where] = max(values[where], number) if where == "gpus" else number
     if values["mem_mb_per_cpu"] is not None:
         # Snakemake's default resources always include mem_mb.
         values["mem_mb"] = None
     job_request = Request(**values)
     job_request.options()
     return job_request
+
+
+def _whole(name: str, value: Any) -> int:
+    """The number that a resource states.
+
+    Raises:
+        ValueError: it is no whole number, or too small.
+    """
+    least = LEAST[TABLE[name][0]]
+    with suppress(ValueError):
+        if not isinstance(value, bool) and isinstance(value, int | str) and int(value) >= least:
+            return int(value)
+    raise ValueError(f"the resource {name} must be a whole number of at least {least}, got {value!r}")
+
+
+def _text(name: str, value: Any) -> str:
+    """The text that a resource states.
+
+    Raises:
+        ValueError: it is no text. Python and YAML take words such as 0123, yes and all for something else.
+    """
+    if isinstance(value, str):
+        return value
+    raise ValueError(
+        f'the resource {name} must be text, got {value!r}. Write it in quotes, as in {name}="0123" in a Snakefile, '
+        f"{name}: \"'0123'\" in a profile, or \"{name}='0123'\" on a command line"
+    )
