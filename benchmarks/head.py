@@ -61,6 +61,8 @@ class Instant:
         return [str(next(self.count)) for _ in bundles]
     def states(self, tasks): return {task: "ENDED" for task in tasks}
     def cancel(self, tasks): pass
+    def learn(self): pass
+    def longest(self, request, minutes): return None
     def stray(self, folder, name): return {}
     def hurry(self): pass
 

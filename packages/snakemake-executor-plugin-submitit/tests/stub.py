@@ -29,6 +29,12 @@ class Stub:
     def room(self, request: Request) -> tuple[int, int] | None:
         return 1, 2
 
+    def learn(self) -> None:
+        pass
+
+    def longest(self, request: Request, minutes: int) -> int | None:
+        return None
+
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         self.submitted += bundles
         return [str(len(self.submitted))]

@@ -22,6 +22,7 @@ class Queue(Stub):
         sizes: how many tasks each array has.
         names: of the arrays, also of those that were refused.
         errors: raised by the next submissions.
+        limit: minutes that a task may request; None for any number.
         known: what the queue tells about an array whose submission was not answered; an error is raised.
     """
 
@@ -33,7 +34,11 @@ class Queue(Stub):
         self.sizes: list[int] = []
         self.names: list[str] = []
         self.errors: list[Exception] = []
+        self.limit: int | None = None
         self.known: dict[int, str] | OSError = {}
+
+    def longest(self, request: Request, minutes: int) -> int | None:
+        return self.limit if self.limit and self.limit >= minutes else None
 
     def room(self, request: Request) -> tuple[int, int] | None:
         if request.gpus:

@@ -98,6 +98,22 @@ def test_errors_of_a_task_are_in_the_log_that_a_failure_cites(slurm: Slurm, tmp_
     assert "--output=" in script and "--error" not in script, "standard error goes elsewhere"
 
 
+@pytest.mark.parametrize(("count", "name"), [(1, "%j_0_log.out"), (2, "%A_%a_0_log.out")])
+def test_a_project_may_have_the_name_of_a_pattern(
+    slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, name: str
+) -> None:
+    """Slurm and submitit replace %j and others; in a path of Slurm %% stands for %."""
+    folder = tmp_path / "100%done 5%j %A%t"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    submit(slurm, folder, count)
+    lines = (folder / "array" / "submitit" / "submission.sh").read_text().splitlines()
+    [output] = shlex.split(next(line.partition("--output=")[2] for line in lines if "--output=" in line))
+    assert output == str(folder / "array" / "submitit" / name).replace(str(folder), str(folder).replace("%", "%%"))
+    seen = Path(shlex.split(lines[-1])[-1])
+    assert "%" not in str(seen) and seen.samefile(folder / "array" / "submitit")
+
+
 @pytest.mark.parametrize(("count", "names"), [(1, ["77"]), (2, ["77_0", "77_1"])])
 def test_each_task_finds_its_bundle_under_its_name(slurm: Slurm, tmp_path: Path, count: int, names: list[str]) -> None:
     assert submit(slurm, tmp_path, count) == names
@@ -153,6 +169,47 @@ def test_an_sbatch_that_does_not_answer_has_refused_nothing(slurm: Slurm, comman
     slurm.commands.limit = 0.2
     with pytest.raises(TimeoutError, match=r"sbatch did not answer within 0\.2 s"):
         submit(slurm, tmp_path, 1)
+
+
+# Limits.
+
+PARTITIONS = """\
+PartitionName=short AllowGroups=ALL Default=NO MaxTime=00:30:00 MinNodes=0
+PartitionName=day Default=YES MaxTime=1-00:00:30 State=UP
+PartitionName=long Default=NO MaxTime=UNLIMITED State=UP
+"""
+
+
+@pytest.mark.parametrize(
+    ("partition", "extra", "minutes", "longest"),
+    [
+        ("short", None, 30, 30),
+        ("short", None, 31, None),
+        (None, None, 30, 1440),
+        ("long", None, 10_000, None),
+        ("day,short", None, 20, 30),
+        ("day,short", None, 60, 1440),
+        ("nowhere", None, 1, None),
+        ("long", "--partition=short", 1, 30),
+    ],
+)
+def test_a_task_may_request_what_its_partition_allows(
+    slurm: Slurm, commands: Bin, partition: str | None, extra: str | None, minutes: int, longest: int | None
+) -> None:
+    commands.answer("scontrol", PARTITIONS)
+    slurm.learn()
+    assert slurm.longest(Request(partition=partition, extra=extra), minutes) == longest
+
+
+def test_a_busy_slurm_is_asked_again_for_its_limits_and_one_that_tells_nobody_is_not(
+    slurm: Slurm, commands: Bin
+) -> None:
+    commands.answer("scontrol", error="slurm_load_partitions: Unable to contact slurm controller\n", code=1)
+    with pytest.raises(OSError, match="Unable to contact"):
+        slurm.learn()
+    commands.answer("scontrol", error="Access/permission denied\n", code=1)
+    slurm.learn()
+    assert slurm.longest(Request(), 1) is None
 
 
 # Questions.

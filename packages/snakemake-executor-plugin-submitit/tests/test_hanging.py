@@ -64,13 +64,13 @@ class Head:
             os.kill(int(pid), signal.SIGKILL)
 
 
-@pytest.fixture(params=["submission", "question"])
+@pytest.fixture(params=["sbatch", "squeue"])
 def head(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Head]:
     """A head that waits for sbatch, or one whose tasks are in the queue and that waits for squeue."""
-    scripts = {"sbatch": "#!/bin/bash\necho Submitted batch job 77\n"} if request.param == "question" else {}
-    head = Head(tmp_path, **scripts)
+    answers = {"scontrol": "#!/bin/bash\n", "sbatch": "#!/bin/bash\necho Submitted batch job 77\n"}
+    head = Head(tmp_path, **{name: script for name, script in answers.items() if name != request.param})
     try:
-        head.wait_for("squeue" if scripts else "sbatch")
+        head.wait_for(request.param)
         yield head
     finally:
         head.stop()
@@ -94,7 +94,15 @@ def test_a_slurm_that_does_not_answer_ends_the_run(tmp_path: Path) -> None:
     """Slow: the shortest time is a minute."""
     refuses = "#!/bin/bash\necho error: Unable to contact slurm controller >&2; exit 1\n"
     accepts = "#!/bin/bash\necho Submitted batch job 77\n"
-    head = Head(tmp_path, "--submitit-unreachable-minutes", "1", sbatch=accepts, squeue=refuses, sacct=refuses)
+    head = Head(
+        tmp_path,
+        "--submitit-unreachable-minutes",
+        "1",
+        scontrol="#!/bin/bash\n",
+        sbatch=accepts,
+        squeue=refuses,
+        sacct=refuses,
+    )
     try:
         _, err = head.process.communicate(timeout=150)
     finally:

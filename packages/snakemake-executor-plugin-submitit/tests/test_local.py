@@ -245,6 +245,21 @@ def test_tasks_of_an_earlier_head_whose_submission_it_could_not_record_are_known
     finish(cluster, tasks)
 
 
+def test_a_project_may_have_the_name_of_a_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """submitit puts the number of a task in the place of %j, also in the name of a folder."""
+    folder = tmp_path / "100%done 5%j %A%t"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    cluster = local()
+    command = "echo hello > one.txt; until [ -e go ]; do sleep 0.1; done"
+    [task] = submit(cluster, folder, Request(), **{"0": command})
+    wait_for(lambda: cluster.stray(folder / "submitit", "array") == {0: task}, "the task is not known", 10)
+    (folder / "go").touch()
+    finish(cluster, [task])
+    assert (folder / "one.txt").read_text() == "hello\n"
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_to_cancel_a_task_that_is_over_is_no_error(tmp_path: Path) -> None:
     cluster = local()
     tasks = submit(cluster, tmp_path, Request(), a="true")

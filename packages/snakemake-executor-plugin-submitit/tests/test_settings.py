@@ -127,6 +127,18 @@ def test_a_value_of_a_profile_that_is_not_what_is_written_ends_the_run(
         begin(tmp_path / "ledger")
 
 
+@pytest.mark.parametrize("folder", ["x%j/ledger", r"a\b"])
+def test_a_ledger_that_submitit_or_slurm_would_look_for_elsewhere_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WorkflowError, match="name a folder in the working directory"):
+        begin(Path(folder))
+    (tmp_path / "5%j").mkdir()
+    monkeypatch.chdir(tmp_path / "5%j")
+    begin(Path("ledger"))
+
+
 def test_the_help_of_a_setting_ends_with_its_default() -> None:
     helps = {field.name: field.metadata["help"] for field in fields(ExecutorSettings)}
     assert helps["bundle_size"].endswith(" a rule (default: 200).")

@@ -32,7 +32,7 @@ def sizes(head: Head, count: int, bundle: int, seconds: float | None = None, **m
     """How many jobs the bundles have, if each job takes so many seconds."""
     head.judge.durations = {} if seconds is None else {"rule": (2, 2 * seconds)}
     waiting = head.add(count, Request(bundle=bundle))
-    values = {"room": None, "is_busy": False, **more}
+    values = {"seconds": 600, "room": None, "is_busy": False, **more}
     return [len(jobs) for jobs in head.submitter.bundles(Request(bundle=bundle), waiting, **values)]  # type: ignore[arg-type]
 
 
@@ -72,13 +72,13 @@ def test_while_jobs_run_a_small_bundle_waits_a_little_for_more_jobs(
     head: Head, count: int, age: float, waits: bool
 ) -> None:
     waiting = head.add(count, Request(bundle=4), since=time.time() - age)
-    submitted = head.submitter.bundles(Request(bundle=4), waiting, None, is_busy=True)
+    submitted = head.submitter.bundles(Request(bundle=4), waiting, 600, None, is_busy=True)
     assert (submitted == []) == waits
 
 
 def test_the_job_that_waits_longest_decides_how_long_a_small_bundle_waits(head: Head) -> None:
     waiting = head.add(1, Request(bundle=4), since=time.time() - 100) + head.add(1, Request(bundle=4))
-    assert head.submitter.bundles(Request(bundle=4), waiting, None, is_busy=True)
+    assert head.submitter.bundles(Request(bundle=4), waiting, 600, None, is_busy=True)
 
 
 def test_the_seconds_of_a_job_are_the_mean_of_the_rules_that_are_known(head: Head) -> None:
@@ -126,21 +126,75 @@ def written(cluster: Stub, number: int = 0) -> Bundle:
     return bundle
 
 
-def test_the_task_of_a_single_job_has_the_minutes_of_the_job(head: Head, cluster: Queue) -> None:
+def test_the_task_of_a_single_job_has_the_minutes_of_the_job_and_those_to_save_its_state(
+    head: Head, cluster: Queue
+) -> None:
+    """Slurm asks the job for that a minute before the time limit here, and perhaps a minute earlier; the worker has to start, too."""
     head.add(1, Request(minutes=30, cpus=3))
     head.flush()
     bundle = written(cluster)
-    assert (cluster.minutes, bundle.limit, bundle.seconds, bundle.threads) == ([30], 1800, None, 3)
+    assert (cluster.minutes, bundle.limit, bundle.seconds, bundle.threads) == ([33], 33 * 60, None, 3)
+
+
+@pytest.mark.parametrize(("limit", "minutes"), [(None, 33), (34, 33), (32, 32), (30, 30), (29, 33)])
+def test_no_task_requests_more_time_than_the_cluster_allows_if_its_job_does_not(
+    head: Head, cluster: Queue, limit: int | None, minutes: int
+) -> None:
+    cluster.limit = limit
+    head.add(1, Request(minutes=30))
+    head.flush()
+    assert (cluster.minutes, written(cluster).limit) == ([minutes], minutes * 60)
+
+
+@pytest.mark.parametrize(
+    ("limit", "sizes", "minutes", "seconds"),
+    [
+        (None, [4], 43, 600),
+        (43, [4], 43, 600),
+        (36, [4], 36, 210),
+        (33, [1, 1, 1, 1], 33, None),
+        (30, [1] * 4, 30, None),
+    ],
+)
+def test_where_the_cluster_allows_little_more_than_a_job_takes_fewer_jobs_share_a_task(
+    head: Head, cluster: Queue, limit: int | None, sizes: list[int], minutes: int, seconds: float | None
+) -> None:
+    """Each of them still has its minutes."""
+    cluster.limit = limit
+    head.add(4, Request(minutes=30, bundle=4))
+    head.flush()
+    assert [len(jobs) for jobs in cluster.jobs()] == sizes
+    bundle = written(cluster)
+    assert (cluster.minutes, bundle.limit, bundle.seconds) == ([minutes], minutes * 60, seconds)
+
+
+def test_nothing_is_submitted_before_the_limits_of_the_cluster_are_known(
+    head: Head, cluster: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def learn() -> None:
+        asked.append(len(cluster.submitted))
+        if len(asked) == 1:
+            raise OSError("no answer")
+
+    monkeypatch.setattr(cluster, "learn", learn)
+    head.add(1, Request())
+    head.flush()
+    assert (asked, cluster.submitted, len(head.submitter.buffer)) == ([0], [], 1)
+    assert head.retry() > 0
+    head.add(1, Request())
+    head.flush()
+    assert (asked, len(cluster.submitted)) == ([0, 0], 2), "the limits are asked for once"
 
 
 def test_the_last_job_of_a_larger_bundle_has_its_minutes_too(head: Head, cluster: Queue) -> None:
-    """It may start when the ten minutes of the bundle are nearly over, a minute is the time in which jobs save their state, and another
-    is for the start of the worker."""
+    """It may start when the ten minutes of the bundle are nearly over."""
     head.add(2, Request(minutes=30, bundle=2))
     head.flush()
     bundle = written(cluster)
-    assert cluster.minutes == [42]
-    assert (bundle.limit, bundle.seconds) == (42 * 60, 600)
+    assert cluster.minutes == [43]
+    assert (bundle.limit, bundle.seconds) == (43 * 60, 600)
 
 
 def test_all_tasks_of_an_array_have_the_time_of_the_largest_bundle(head: Head, cluster: Queue) -> None:
@@ -153,7 +207,14 @@ def test_all_tasks_of_an_array_have_the_time_of_the_largest_bundle(head: Head, c
 def test_a_job_without_runtime_has_an_hour_in_a_queue(head: Head, cluster: Queue) -> None:
     head.add(1, Request())
     head.flush()
-    assert cluster.minutes == [60]
+    assert cluster.minutes == [63]
+
+
+def test_a_job_without_runtime_has_what_the_cluster_allows_if_that_is_less(head: Head, cluster: Queue) -> None:
+    cluster.limit = 20
+    head.add(1, Request())
+    head.flush()
+    assert cluster.minutes == [20]
 
 
 def test_a_job_without_runtime_has_no_limit_on_this_machine(tmp_path: Path) -> None:

@@ -134,6 +134,11 @@ class Executor(RemoteExecutor):
                 self.logger.warning(f"submitit executor: {warning}")
         except ValueError as error:
             raise WorkflowError(f"submitit executor: {error}") from None
+        if "%" in os.path.relpath(settings.folder) or "\\" in os.path.abspath(settings.folder):
+            raise WorkflowError(
+                f"--submitit-folder {settings.folder!r} is {os.path.abspath(settings.folder)}: Slurm and submitit replace % and \\ "
+                "in paths, so name a folder in the working directory without them"
+            )
         clean_environment()
         scripts = tuple(name.strip() for name in settings.scripts.split(",") if name.strip())
         for name in scripts:

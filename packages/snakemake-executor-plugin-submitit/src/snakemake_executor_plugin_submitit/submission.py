@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_statuses, remove, revoke, write_json
@@ -26,6 +26,10 @@ START = 10.0
 # Attempts at a submission that fails for an unknown reason. The last attempt comes after a minute.
 TRIES = 5
 YEAR = 525_600
+# Seconds by which Slurm may send its signal early, and in which a worker starts.
+EARLY = 90.0
+# Seconds that are worth a bundle of several jobs.
+WORTH = 60.0
 
 # Calls of the cluster that a generator makes. Each call runs without the lock, and the answer is sent to the generator,
 # so the generator must expect that jobs have been added, or the head has been interrupted, when it goes on.
@@ -49,6 +53,20 @@ class Settings:
     bundle_seconds: float
     bundle: Bundle
     unreachable_minutes: float = 120
+
+
+class Times(NamedTuple):
+    """The time that tasks with a request have.
+
+    Attributes:
+        alone: minutes of a task with one job.
+        shared: minutes of a task with several jobs.
+        seconds: after so many a task with several jobs starts no further job; 0 if there is only time for one job.
+    """
+
+    alone: int
+    shared: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -81,6 +99,7 @@ class Submitter:
         retry_at: unix time before which nothing is submitted, because a submission has failed.
         booked_at: unix time of the last successful submission.
         closing: whether the head is ending, so that nothing is submitted any more.
+        has_learnt: whether the cluster has been asked for its limits.
     """
 
     def __init__(
@@ -101,6 +120,7 @@ class Submitter:
         self.failures = 0
         self.booked_at = 0.0
         self.closing = False
+        self.has_learnt = False
 
     def flush(self) -> Calls:
         """Submit the jobs in the buffer for which it is time."""
@@ -109,6 +129,15 @@ class Submitter:
         if any(task.is_damaged and task.state is TaskState.STOPPING for task in self.tasks.all):
             # The task may make the outputs of any job.
             return
+        if self.buffer and not self.has_learnt:
+            try:
+                yield self.cluster.learn
+            except OSError as error:
+                self.postpone(error)
+                return
+            self.has_learnt, self.failures = True, 0
+            if self.closing:
+                return
         is_busy = any(job.state is JobState.CLAIMED for task in self.tasks.all for job in task.jobs)
         for request, waiting in self.groups():
             try:
@@ -116,9 +145,10 @@ class Submitter:
             except Refused as error:
                 self.refuse(waiting, str(error))
                 continue
-            bundles = self.bundles(request, waiting, room, is_busy)
+            times = self.times(request)
+            bundles = self.bundles(request, waiting, times.seconds, room, is_busy)
             for start in range(0, len(bundles), self.settings.array_size):
-                if not (yield from self.submit(request, bundles[start : start + self.settings.array_size])):
+                if not (yield from self.submit(request, bundles[start : start + self.settings.array_size], times)):
                     return
 
     def groups(self) -> list[tuple[Request, list[Waiting]]]:
@@ -134,19 +164,41 @@ class Submitter:
             groups[*first, waiting.request, waiting.tmpdir, job.kind].append(waiting)
         return [(key[2], waiting) for key, waiting in sorted(groups.items(), key=lambda group: group[0][0])]
 
+    def times(self, request: Request) -> Times:
+        """The time that tasks need so that each job has its minutes, as far as the cluster allows that."""
+        seconds = self.settings.bundle_seconds
+        if self.cluster.name == "local":
+            return Times(YEAR, YEAR, seconds)
+        longest = self.cluster.longest(request, request.minutes or 1)
+        minutes = request.minutes or min(MINUTES, longest or MINUTES)
+        # Jobs are asked to end `grace` seconds before the time limit, and the last job of several may start when the bundle's seconds
+        # are nearly over.
+        spare = self.settings.bundle.grace + EARLY
+        alone, shared = (minutes + math.ceil(more / 60) for more in (spare, spare + seconds))
+        if longest is not None:
+            seconds = min(seconds, 60 * (longest - minutes) - spare)
+            alone, shared = min(alone, longest), min(shared, longest)
+        return Times(alone, shared, seconds if seconds >= min(WORTH, self.settings.bundle_seconds) else 0)
+
     def bundles(
-        self, request: Request, waiting: Sequence[Waiting], room: tuple[int, int] | None, is_busy: bool
+        self,
+        request: Request,
+        waiting: Sequence[Waiting],
+        seconds: float,
+        room: tuple[int, int] | None,
+        is_busy: bool,
     ) -> list[Sequence[Waiting]]:
         """Share out jobs among the bundles that are worth submitting now.
 
         Args:
+            seconds: of a bundle with several jobs; 0 if there is only time for one job.
             room: how many tasks could start now, and how many run at a time at most; None if the cluster keeps a queue.
             is_busy: whether other jobs run, so that a small bundle waits for more jobs.
         """
-        size, mean = request.bundle, self.mean_seconds(waiting)
+        size, mean = request.bundle if seconds else 1, self.mean_seconds(waiting)
         if mean is not None:
             # As many jobs as fill the bundle's seconds.
-            size = max(1, min(size, int(self.settings.bundle_seconds * self.settings.bundle.slots / mean)))
+            size = max(1, min(size, int(seconds * self.settings.bundle.slots / mean)))
         if room is None:
             if is_busy and len(waiting) < size and time.time() - waiting[0].since < GATHER:
                 return []
@@ -163,14 +215,10 @@ class Submitter:
         known = [durations[entry.job.rule] for entry in waiting if entry.job.rule in durations]
         return max(1e-3, sum(seconds / count for count, seconds in known) / len(known)) if known else None
 
-    def submit(self, request: Request, waiting: Sequence[Sequence[Waiting]]) -> Calls:
+    def submit(self, request: Request, waiting: Sequence[Sequence[Waiting]], times: Times) -> Calls:
         """Write and submit bundles as one array, and return whether to continue. After a failure the jobs stay in the buffer."""
         longest = max(len(jobs) for jobs in waiting)
-        minutes = request.minutes or (YEAR if self.cluster.name == "local" else MINUTES)
-        # In a bundle each job has its minutes. The last job may start when the bundle's seconds are nearly over, and all are asked
-        # to end `grace` seconds before the time limit.
-        more = (self.settings.bundle_seconds + self.settings.bundle.grace) / 60
-        minutes = minutes if longest == 1 else minutes + math.ceil(more) + 1
+        minutes = times.alone if longest == 1 else times.shared
         folder = self.ledger / _array_folder(waiting[0][0].job.rule)
         bundles = [
             replace(
@@ -178,7 +226,7 @@ class Submitter:
                 jobs=tuple(entry.job for entry in jobs),
                 threads=request.cpus,
                 tmpdir=jobs[0].tmpdir,
-                seconds=self.settings.bundle_seconds if longest > 1 else None,
+                seconds=times.seconds if longest > 1 else None,
                 limit=minutes * 60 if minutes < YEAR else None,
             )
             for jobs in waiting

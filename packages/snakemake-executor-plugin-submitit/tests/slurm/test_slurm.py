@@ -1,5 +1,6 @@
 """The executor on a real Slurm, with the real Snakemake: whole grids, and all that clusters do to tasks."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -7,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -302,9 +304,19 @@ def test_a_signal_before_the_end_requeues_a_job_that_goes_on(grid: Grid) -> None
     assert grid.starts() == {"0": 2}, grid.report()
 
 
-def test_a_job_longer_than_its_time_limit_ends_through_requeues(grid: Grid) -> None:
+@pytest.fixture
+def short() -> Iterator[str]:
+    """A partition whose tasks end after a minute, so that they have no time beyond that of their job."""
+    name = f"short{os.getpid()}"
+    slurm("scontrol", "create", f"PartitionName={name}", "Nodes=ALL", "MaxTime=1")
+    yield name
+    with contextlib.suppress(AssertionError):
+        slurm("scontrol", "delete", f"PartitionName={name}")
+
+
+def test_a_job_longer_than_its_time_limit_ends_through_requeues(grid: Grid, short: str) -> None:
     """Slow: Slurm has no limit shorter than a minute, and holds requeued tasks for some seconds."""
-    grid.write(1, "python work.py 248 -1", "runtime=1")
+    grid.write(1, "python work.py 248 -1", f"runtime=1, slurm_partition='{short}'")
     (grid.folder / "work.py").write_text(RESUMABLE)
     code = grid.run("--submitit-grace", "30", "--submitit-max-requeues", "20", timeout=150)
     assert code == 0, grid.report()
@@ -316,8 +328,8 @@ def has_started(grid: Grid, times: int) -> bool:
     return grid.starts()["0"] == times
 
 
-def test_too_many_requeues_are_a_timeout(grid: Grid) -> None:
-    grid.write(1, "trap 'exit 75' USR2; while :; do sleep 0.1; done", "runtime=1")
+def test_too_many_requeues_are_a_timeout(grid: Grid, short: str) -> None:
+    grid.write(1, "trap 'exit 75' USR2; while :; do sleep 0.1; done", f"runtime=1, slurm_partition='{short}'")
     head = grid.start("--submitit-max-requeues", "1", "--submitit-grace", "30")
     for starts in (1, 2):
         wait("the job runs", partial(has_started, grid, starts), report=grid.report)

@@ -1,5 +1,6 @@
 """The interface of a cluster, and what clusters share."""
 
+import os
 import shlex
 import sys
 from collections.abc import Collection, Sequence
@@ -21,7 +22,7 @@ class Refused(RuntimeError):
 class Cluster(Protocol):
     """The interface of a cluster. A string names a task, and the name holds across restarts of the head.
 
-    `submit`, `states`, `cancel` and `stray` may run commands: they are called without a lock, in any thread, and return
+    `learn`, `submit`, `states`, `cancel` and `stray` may run commands: they are called without a lock, in any thread, and return
     after a minute at most.
     """
 
@@ -35,6 +36,16 @@ class Cluster(Protocol):
         Raises:
             Refused: the cluster will never have room for such a task.
         """
+
+    def learn(self) -> None:
+        """Ask for the limits of the cluster, once, before the first submission.
+
+        Raises:
+            OSError: the cluster does not answer (TimeoutError: not in time).
+        """
+
+    def longest(self, request: Request, minutes: int) -> int | None:
+        """The most minutes that a task may request where so many are allowed; None if there is no limit, or none is known."""
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         """Submit one task per bundle, together as one array; returns the names of the tasks in order.
@@ -72,6 +83,12 @@ class Cluster(Protocol):
 
     def hurry(self) -> None:
         """Stop the commands under way because the head is ending, and limit later commands to a few seconds."""
+
+
+def plain(folder: Path) -> Path:
+    """The folder by a path without %, because submitit replaces %j and others; it holds where the head's working directory is that of
+    the process."""
+    return Path("/proc/self/cwd", os.path.relpath(folder)) if "%" in str(folder) else folder
 
 
 def python() -> str:

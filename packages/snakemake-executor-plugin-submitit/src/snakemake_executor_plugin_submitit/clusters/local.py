@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from snakemake_executor_plugin_submitit.clusters.cluster import TIMEOUTS, Refused, python
+from snakemake_executor_plugin_submitit.clusters.cluster import TIMEOUTS, Refused, plain, python
 from snakemake_executor_plugin_submitit.clusters.commands import Commands
 from snakemake_executor_plugin_submitit.process import threads
 from snakemake_executor_plugin_submitit.resources import Request
@@ -39,6 +39,12 @@ class Local:
 
     def hurry(self) -> None:
         pass
+
+    def learn(self) -> None:
+        pass
+
+    def longest(self, request: Request, minutes: int) -> None:
+        return None
 
     def room(self, request: Request) -> tuple[int, int]:
         cores = max(1, request.cpus * self.slots)
@@ -76,7 +82,7 @@ class Local:
                 launch = shlex.join(
                     ["bash", "-c", "\n".join([*self.setup, 'exec "$@"']), "setup", *shlex.split(launch)]
                 )
-            executor = LocalExecutor(folder, max_num_timeout=TIMEOUTS, python=launch)
+            executor = LocalExecutor(plain(folder), max_num_timeout=TIMEOUTS, python=launch)
             executor.update_parameters(timeout_min=minutes, signal_delay_s=self.grace, stderr_to_stdout=True)
             # Ctrl-C, and the end of the terminal, are for the head, which then ends its tasks; the task's processes inherit the mask.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
@@ -119,7 +125,7 @@ class Local:
         for path in folder.glob("*_submitted.pkl"):
             number = path.name.partition("_")[0]
             with contextlib.suppress(OSError):
-                if str(folder) in Path(f"/proc/{number}/cmdline").read_text():
+                if str(plain(folder)) in Path(f"/proc/{number}/cmdline").read_text():
                     worker: Any = DelayedSubmission.load(path).function
                     tasks[int(Path(worker.folder).name)] = f"{number}.{birth(int(number))}"
         return tasks

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from snakemake_executor_plugin_submitit.clusters.cluster import GONE, TIMEOUTS, Refused, python
+from snakemake_executor_plugin_submitit.clusters.cluster import GONE, TIMEOUTS, Refused, plain, python
 from snakemake_executor_plugin_submitit.clusters.commands import Commands
 from snakemake_executor_plugin_submitit.process import threads
 from snakemake_executor_plugin_submitit.resources import Request
@@ -67,6 +67,8 @@ class Slurm:
         self.slots = slots
         self.grace = grace
         self.commands = Commands()
+        # Minutes by partition; "" is the default one. One without a limit is missing.
+        self.limits: dict[str, int] = {}
 
     def hurry(self) -> None:
         self.commands.hurry()
@@ -74,14 +76,39 @@ class Slurm:
     def room(self, request: Request) -> None:
         return None
 
+    def learn(self) -> None:
+        if not shutil.which("scontrol"):
+            return
+        try:
+            listing = self.commands.run("scontrol", "--all", "--oneliner", "show", "partition")
+        except OSError as error:
+            if isinstance(error, TimeoutError) or BUSY.search(str(error)):
+                raise
+            # Some sites forbid it.
+            return
+        for line in listing.splitlines():
+            entries = dict(re.findall(r"(\S+?)=(\S*)", line))
+            limit = _minutes(entries.get("MaxTime", ""))
+            if limit is not None:
+                names = [entries.get("PartitionName", ""), *([""] if entries.get("Default") == "YES" else [])]
+                self.limits |= dict.fromkeys(names, limit)
+
+    def longest(self, request: Request, minutes: int) -> int | None:
+        # Slurm chooses one of several partitions.
+        names = str(request.options().get("partition", request.partition or "")).split(",")
+        limits = [self.limits[name] for name in names if name in self.limits]
+        return min((limit for limit in limits if limit >= minutes), default=None)
+
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         import submitit
 
         # Without srun a task needs one process and one message to the controller less, but Slurm must be told to
         # signal the batch shell, which `exec` makes the worker.
         settings = submitit.AutoExecutor(
-            folder=folder, cluster="slurm", slurm_python=f"exec {python()}", slurm_max_num_timeout=TIMEOUTS
+            folder=plain(folder), cluster="slurm", slurm_python=f"exec {python()}", slurm_max_num_timeout=TIMEOUTS
         )
+        # In Slurm's patterns, %% stands for %.
+        log = f"{str(folder).replace('%', '%%')}/{'%A_%a' if len(bundles) > 1 else '%j'}_0_log.out"
         settings.update_parameters(
             **request.slurm(self.slots, minutes),
             name=name,
@@ -90,7 +117,12 @@ class Slurm:
             slurm_use_srun=False,
             slurm_setup=[*self.setup, *(f"export {name}={value}" for name, value in threads(request.cpus).items())],
             # Some sites requeue only tasks that ask for it.
-            slurm_additional_parameters={"signal": f"B:USR2@{self.grace}", "requeue": True, **request.options()},
+            slurm_additional_parameters={
+                "output": log,
+                "signal": f"B:USR2@{self.grace}",
+                "requeue": True,
+                **request.options(),
+            },
         )
         # submitit writes the script; its own submission would wait for sbatch without limit.
         executor: Any = settings._executor
@@ -168,6 +200,15 @@ def _write_pickle(path: Path, bundle: Path, minutes: int) -> None:
     delayed = DelayedSubmission(Worker(str(bundle)))
     delayed.set_timeout(minutes, TIMEOUTS)
     delayed.dump(path)
+
+
+def _minutes(text: str) -> int | None:
+    """The minutes of a time of Slurm, such as 1-12:00:00; None for UNLIMITED."""
+    found = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):\d+", text)
+    if not found:
+        return None
+    days, hours, minutes = (int(number or 0) for number in found.groups())
+    return (days * 24 + hours) * 60 + minutes
 
 
 def _refusal(message: str) -> Exception:
