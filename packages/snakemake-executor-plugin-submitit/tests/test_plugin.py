@@ -73,6 +73,14 @@ def test_what_lies_on_disk_is_for_the_owner_alone(tmp_path: Path) -> None:
     assert (tmp_path / "bundle" / "bundle.json").stat().st_mode & 0o077 == 0
 
 
+ADVICE = """\
+Search for `cudaErrorUnknown' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.
+CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.
+For debugging consider passing CUDA_LAUNCH_BLOCKING=1
+Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "logs", "cause"),
     [
@@ -90,10 +98,103 @@ def test_what_lies_on_disk_is_for_the_owner_alone(tmp_path: Path) -> None:
         (193, [""], failures.EXCEPTION),
         (255, [""], failures.EXCEPTION),
         (-9, ["MemoryError"], failures.OUT_OF_MEMORY),
+        (1, [f"torch.AcceleratorError: CUDA error: out of memory\n{ADVICE}"], failures.OUT_OF_MEMORY),
+        (1, [f"[rank3]: torch.AcceleratorError: CUDA error: out of memory\n{ADVICE}"], failures.OUT_OF_MEMORY),
+        (1, [f"torch.AcceleratorError: CUDA error: invalid argument\n{ADVICE}"], failures.EXCEPTION),
+        (
+            1,
+            ["RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(h)`"],
+            failures.OUT_OF_MEMORY,
+        ),
+        (
+            1,
+            ["numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.2 TiB for an array"],
+            failures.OUT_OF_MEMORY,
+        ),
+        (1, ["MemoryError: Unable to allocate 512. MiB for an array with shape (2,)"], failures.OUT_OF_MEMORY),
+        (1, ["srun: error: Unable to allocate resources: Invalid partition name"], failures.EXCEPTION),
+        (
+            134,
+            [
+                f"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n{'Aborted' * 3}"
+            ],
+            failures.OUT_OF_MEMORY,
+        ),
+        (
+            134,
+            ["terminate called after throwing an instance of 'c10::OutOfMemoryError'\n" + "frame #0: f()\n" * 40],
+            failures.OUT_OF_MEMORY,
+        ),
+        (
+            1,
+            ["RuntimeError: [enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory"],
+            failures.OUT_OF_MEMORY,
+        ),
+        (1, ["Error: cannot allocate vector of size 3.4 Gb\nExecution halted"], failures.OUT_OF_MEMORY),
+        (
+            1,
+            [
+                "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.\nsrun: error: n1: task 0: Out Of Memory"
+            ],
+            failures.OUT_OF_MEMORY,
+        ),
+        (1, ["torch.OutOfMemoryError: CUDA out of memory.\n" + "step\n" * 20 + "stopped"], failures.EXCEPTION),
+        (
+            1,
+            ["torch.OutOfMemoryError: no\nTraceback (most recent call last):\nValueError: no\n" + "x\n" * 4],
+            failures.EXCEPTION,
+        ),
     ],
 )
-def test_causes_are_those_of_the_last_lines(code: int, logs: list[str], cause: str) -> None:
+def test_causes_are_those_of_the_last_exception_or_the_last_lines(code: int, logs: list[str], cause: str) -> None:
     assert failures.of_exit(code, logs) == cause
+
+
+# What a nested Snakemake prints after its job.
+AFTER = """\
+[Fri Nov  7 07:58:07 2026]
+Error in rule a:
+    message: None
+    output: a.txt
+    shell:
+        out of memory
+Shutting down, this might take some time.
+Exiting because a job execution failed. Look above for error messages
+Elapsed time: 0:00:05.329740
+WorkflowError:
+At least one job did not complete successfully.
+"""
+PROGRAM = """\
+RuleException:
+CalledProcessError in file "Snakefile", line 9:
+Command 'set -euo pipefail;  echo out of memory' returned non-zero exit status 1.
+"""
+RUN = """\
+RuleException:
+{} in file "Snakefile", line 6:
+{}
+  File "Snakefile", line 6, in __rule_a
+  File "a.py", line 6, in f
+  File "a.py", line 7, in g
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory\n" + PROGRAM, failures.OUT_OF_MEMORY),
+        (f"torch.AcceleratorError: CUDA error: out of memory\n{ADVICE}\n" + PROGRAM, failures.OUT_OF_MEMORY),
+        ("ValueError: no\n" + PROGRAM, failures.EXCEPTION),
+        ("out of memory, again\na\nb\nValueError: no\n" + PROGRAM, failures.EXCEPTION),
+        (RUN.format("MemoryError", "Unable to allocate 3. GiB for an array"), failures.OUT_OF_MEMORY),
+        (RUN.format("RuntimeError", "CUDA error: out of memory"), failures.OUT_OF_MEMORY),
+        ("out of memory, again\n" + RUN.format("ValueError", "no"), failures.EXCEPTION),
+        ("", failures.EXCEPTION),
+    ],
+)
+def test_the_cause_below_a_nested_snakemake_is_that_of_its_job(log: str, cause: str) -> None:
+    """Its own report, in which the command of the job is cited, says nothing about the cause."""
+    assert failures.of_exit(1, [f"Building DAG of jobs...\n{log}{AFTER}"]) == cause
 
 
 @pytest.mark.parametrize(
@@ -126,6 +227,21 @@ def test_an_exit_code_that_stands_for_a_signal_is_shown_as_the_signal(code: int,
 )
 def test_the_cause_of_the_end_of_a_task_is_the_first_word_of_slurm(word: str, cause: str) -> None:
     assert failures.of_state(word) == cause
+
+
+@pytest.mark.parametrize(
+    ("state", "line", "cause"),
+    [
+        ("FAILED", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", failures.OUT_OF_MEMORY),
+        ("GONE", "slurmstepd: error: Detected 2 oom-kill event(s) in step 7.batch cgroup.", failures.OUT_OF_MEMORY),
+        ("FAILED", "slurmstepd: error: Exceeded job memory limit", failures.OUT_OF_MEMORY),
+        ("FAILED", "a job said: slurmstepd: error: oom_kill", failures.KILLED),
+        ("NODE_FAIL", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", failures.NODE_FAILURE),
+    ],
+)
+def test_slurm_tells_in_the_log_of_a_task_that_its_memory_was_used_up(state: str, line: str, cause: str) -> None:
+    """Without accounting the state does not tell."""
+    assert failures.of_state(state, f"the log:\nsome words\n{line}\n") == cause
 
 
 def test_a_kernel_that_does_not_tell_has_killed_nothing(tmp_path: Path) -> None:

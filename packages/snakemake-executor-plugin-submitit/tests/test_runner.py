@@ -104,6 +104,19 @@ def test_the_cause_of_a_failure_may_be_in_the_output_or_in_a_log(begin: Any, tmp
     assert [status.cause for _, status in runner.notes] == [failures.OUT_OF_MEMORY, failures.NAN]
 
 
+def test_the_cause_may_lie_further_up_than_what_is_cited(begin: Any) -> None:
+    """A nested Snakemake cites the command of its job, which may be long."""
+    runner = begin()
+    process = runner.run()
+    after = f"Command '{'x' * 5000}' returned non-zero exit status 1."
+    process.output.write_text(
+        f'MemoryError\nRuleException:\nCalledProcessError in file "Snakefile", line 9:\n{after}\n'
+    )
+    runner.end(process, 1)
+    [(_, status)] = runner.notes
+    assert status.cause == failures.OUT_OF_MEMORY and len(status.message) < 3000
+
+
 def test_a_cause_that_the_worker_knows_wins_over_the_log(begin: Any) -> None:
     runner = begin()
     runner.end(runner.run(), 1, failures.TIMEOUT, "it took too long")

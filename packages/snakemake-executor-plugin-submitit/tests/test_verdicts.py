@@ -168,6 +168,14 @@ def test_the_jobs_of_a_task_that_a_head_stopped_run_again(
     assert judge.verdicts == []
 
 
+def test_a_task_whose_memory_slurm_found_used_up_fails_its_job_for_that(judge: Judge, tmp_path: Path) -> None:
+    task = claimed(judge, tmp_path, "running")
+    with (task.folder.parent / "submitit" / "7_0_0_log.out").open("a") as log:
+        log.write("slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.\n")
+    judge.settle(task, GONE)
+    assert causes(judge) == {"0": failures.OUT_OF_MEMORY}
+
+
 def settled(judge: Judge, folder: Path, word: str, *states: str | None) -> list[str]:
     """Settle a task with a job per state, and return the keys of the jobs that run again."""
     task = claimed(judge, folder, *states)

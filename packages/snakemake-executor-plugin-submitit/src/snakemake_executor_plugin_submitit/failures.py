@@ -32,17 +32,34 @@ STATES = {
 # Causes for which a job is not to blame, so that it is submitted again.
 OTHERS_FAULT = {PREEMPTED, NODE_FAILURE}
 
-# Only the last lines of a log are searched, because an error further up may have been overcome.
-_LINES = 3
+# Only the last lines of a log are searched, because an error further up may have been overcome: these many, or the last exception and what
+# it prints below its name, such as advice, if it is no longer than so many lines.
+_LINES, _EXCEPTION = 3, 12
+_NAME = re.compile(r"(\[rank\d+\]: )?([A-Za-z_]\w*\.)*[A-Za-z_]\w*(Error|Exception)(:|$)")
+# The C++ library prints this before it aborts the process.
+_ABORT = "terminate called "
 _SIGNS = [
-    (OUT_OF_MEMORY, re.compile(r"OutOfMemoryError|out of memory|\bMemoryError\b|Cannot allocate memory", re.I)),
+    (
+        OUT_OF_MEMORY,
+        re.compile(
+            r"OutOfMemory|out of memory|MemoryError\b|cannot allocate (memory|vector)|can't allocate memory|bad_alloc|"
+            r"STATUS_ALLOC_FAILED|cudaErrorMemoryAllocation|Unable to allocate [\d.]+ ([KMGTPE]i?B|bytes)|not enough memory|"
+            r"\boom[_-]kill",
+            re.I,
+        ),
+    ),
     (NAN, re.compile(r"\b(loss|gradient|norm)\b.{0,40}\b(nan|inf|infinite)\b|FloatingPointError", re.I)),
 ]
+# Slurm's message in the log of a task whose memory it limits.
+_OOM_EVENT = re.compile(r"^slurmstepd: error: .*(oom[_-]kill|memory limit)", re.M)
+# What a nested Snakemake prints after its job, whose exception it names itself if the job is no program of its own.
+_REPORT = re.compile(r"^\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\]\nError in (rule|group) ", re.M)
+_RULE_EXCEPTION, _OF_A_PROGRAM = "\nRuleException:\n", "CalledProcessError "
 
 
 def of_exit(code: int, logs: Iterable[str]) -> str:
     """The cause of a failure by its exit code (negative for a signal) and the ends of its logs."""
-    last_lines = [line for log in logs for line in log.strip().splitlines()[-_LINES:]]
+    last_lines = [line for log in logs for line in _last_lines(log)]
     for cause, sign in _SIGNS:
         if any(sign.search(line) for line in last_lines):
             return cause
@@ -50,9 +67,23 @@ def of_exit(code: int, logs: Iterable[str]) -> str:
     return KILLED if code < 0 or 128 < code <= 192 else EXCEPTION
 
 
-def of_state(state: str) -> str:
-    """The cause of a failure by Slurm's state of the task ("CANCELLED by 0", for example)."""
-    return STATES.get(state.split()[0] if state else "", KILLED)
+def _last_lines(log: str) -> list[str]:
+    """The lines at the end of a log that tell why the job ended."""
+    if report := _REPORT.search(log):
+        log = log[: report.start()]
+    log, named, exception = f"\n{log}".rpartition(_RULE_EXCEPTION)
+    if named and not exception.startswith(_OF_A_PROGRAM):
+        return exception.splitlines()
+    lines = (log if named else exception).strip().splitlines()
+    last = [n for n, line in enumerate(lines) if line.startswith(_ABORT)]
+    last += [n for n, line in enumerate(lines) if n >= len(lines) - _EXCEPTION and _NAME.match(line)]
+    return lines[min(max(last, default=len(lines)), max(0, len(lines) - _LINES)) :]
+
+
+def of_state(state: str, log: str = "") -> str:
+    """The cause of a failure by Slurm's state of the task ("CANCELLED by 0", for example), and the end of its log."""
+    cause = STATES.get(state.split()[0] if state else "", KILLED)
+    return OUT_OF_MEMORY if cause == KILLED and _OOM_EVENT.search(log) else cause
 
 
 def ending(code: int) -> str:

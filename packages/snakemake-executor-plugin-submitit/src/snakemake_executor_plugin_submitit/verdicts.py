@@ -120,7 +120,7 @@ class Judge:
         unfinished = read_statuses(task.folder, lambda number: not task.is_damaged and task.jobs[number].has_ended)
         statuses = {number: status for number, status, _ in unfinished}
         was_stopped, task.state = task.state is TaskState.STOPPING, TaskState.OVER
-        cause = failures.of_state(word)
+        cause = failures.of_state(word, _log_end(task))
         if word == GONE and task.log() is None:
             # Slurm keeps no record of a task that is cancelled before it starts; a task that has started has a log.
             cause, word = failures.CANCELLED, "before it started"

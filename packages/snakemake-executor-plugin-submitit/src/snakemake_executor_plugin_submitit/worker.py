@@ -262,7 +262,9 @@ class Runner:
         else:
             logs = [(path, tail(Path(self.bundle.directory, path))) for path in job.logs]
             citations = "".join(f"\n{path}:\n{text}" for path, text in [*logs, ("output", output)] if text)
-            cause = cause or self.cause_of(code, [output, *(text for _, text in logs)])
+            # A nested Snakemake prints much after the exception of its job.
+            paths = [process.output, *(Path(self.bundle.directory, path) for path in job.logs)]
+            cause = cause or self.cause_of(code, [tail(path, 10 * TAIL) for path in paths])
             message = f"{why or failures.ending(code)}{citations}"
             self.note(process.number, replace(process.status, state="failed", cause=cause, message=message))
         process.output.unlink(missing_ok=True)
@@ -384,16 +386,16 @@ def kill(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
-def tail(path: Path) -> str:
-    """The end of a text file; empty if the file is empty or missing."""
+def tail(path: Path, most: int = TAIL) -> str:
+    """So many bytes at the end of a text file; empty if the file is empty or missing."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL))
+            file.seek(max(0, size - most))
             text = file.read().decode(errors="replace").strip()
     except OSError:
         return ""
-    return text if size <= TAIL else f"… {text}"
+    return text if size <= most else f"… {text}"
 
 
 if __name__ == "__main__":
