@@ -1,6 +1,7 @@
 """A model's predictions for tokens: the outcome of each example, for training's dev sets and for cells."""
 
 import platform
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from xlgrid.methods import Method
+
+OUT_OF_MEMORY = re.compile(
+    r"out of memory|not enough memory|n[o']t allocate memory|_STATUS_ALLOC_FAILED|bad_alloc", re.I
+)
 
 
 def outcomes_on(
@@ -85,7 +90,9 @@ def predictions_on(
                 with torch.inference_mode(), arithmetic(device, bf16), autocast(device, bf16):
                     batch |= extras(model, method, tokens, rows, training=False)
                     predicted = head.predict(model, batch, tokens, rows)
-            except torch.OutOfMemoryError as error:
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
                 problem = str(error)
             if problem is not None and not halves:
                 raise ValueError(
@@ -111,6 +118,13 @@ def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Int
     segments = tokens.segments(rows)
     arguments = method.arrange(segments, model.device, training) | method.accompany(tokens, rows, model.device)
     return arguments | routes_of(model, segments, model.device) | languages_of(model, segments, model.device)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch or numpy says that memory ran out, on a GPU or elsewhere. Many do so in words only."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def halved(limit: int, lengths: Ints, parts: Sequence[Ints], problem: str) -> int:

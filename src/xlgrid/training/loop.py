@@ -244,7 +244,6 @@ class Loop:
 
     def advance(self, chosen: Ints) -> dict[str, float]:
         """One optimiser step on the examples `chosen`; return their losses by name."""
-        import torch
 
         rate = learning_rate(self.settings, self.step, self.steps)
         for group in self.optimiser.param_groups:
@@ -259,7 +258,9 @@ class Loop:
             )
         try:
             self.optimiser.step()
-        except torch.OutOfMemoryError as error:
+        except (RuntimeError, MemoryError) as error:
+            if not prediction.is_out_of_memory(error):
+                raise
             # It may have begun, so the step cannot be done again; and what smaller parts would save is free by now.
             raise ValueError(
                 f"the optimiser ran out of memory at step {self.step + 1} of {self.steps}, where fewer tokens at once do "
@@ -279,14 +280,15 @@ class Loop:
         Raises:
             ValueError: memory runs out one example at a time, or in one of several processes.
         """
-        import torch
 
         while True:
             parts = self.cut(chosen)
             try:
                 with arithmetic(self.device, self.bf16):
                     return self.accumulate(parts)
-            except torch.OutOfMemoryError as error:
+            except (RuntimeError, MemoryError) as error:
+                if not prediction.is_out_of_memory(error):
+                    raise
                 problem = str(error)
             if self.processes.count > 1:
                 # The others wait for the gradients of this process, and cannot do the step again.

@@ -97,14 +97,15 @@ class Processes:
 
     def _exchange(self, collective: Callable[[Any], Any], value: Any) -> None:
         """Call a collective operation of torch on a value, which it changes."""
-        import torch
 
         try:
             collective(value)
-        except torch.OutOfMemoryError:
-            # It is an error of this process, and a RuntimeError, too.
-            raise
         except RuntimeError as error:
+            from xlgrid.models.prediction import is_out_of_memory
+
+            if is_out_of_memory(error):
+                # It is an error of this process.
+                raise
             # The process that has ended says why. Its message should not be lost behind this one.
             time.sleep(PATIENCE)
             raise ChildProcessError(

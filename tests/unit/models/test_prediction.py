@@ -44,24 +44,73 @@ def test_outcomes_do_not_depend_on_the_batches_and_the_mode_is_restored(
     assert len(outcomes) == 30 and len(set(map(str, outcomes))) > 1
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("no room"),
+        RuntimeError("CUDA error: out of memory (no room)\nCompile with `TORCH_USE_CUDA_DSA`"),
+        MemoryError("no room"),
+    ],
+    ids=["torch", "CUDA", "CPU"],
+)
 def test_memory_that_runs_out_halves_the_batch_and_changes_no_outcome(
-    tokens: Tokens, model: BertForSequenceClassification, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    tokens: Tokens,
+    model: BertForSequenceClassification,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+    error: Exception,
 ) -> None:
     whole = prediction.outcomes_on(model, FULL, tokens, 10**6)
     forward = model.forward
 
     def limited(**inputs: Any) -> Any:
         if inputs["input_ids"].numel() > 60:
-            raise torch.OutOfMemoryError("no room")
+            raise error
         return forward(**inputs)
 
     monkeypatch.setattr(model, "forward", limited)
     assert prediction.outcomes_on(model, FULL, tokens, 10**6) == whole
     assert "out of memory in evaluation: goes on with" in capsys.readouterr().err
-    with pytest.raises(
-        ValueError, match=r"out of memory in evaluation .* set `micro_batch_tokens` to less; .* no room"
-    ):
+    with pytest.raises(ValueError, match=r"out of memory in evaluation .* set `micro_batch_tokens` to less; .*no room"):
         prediction.outcomes_on(model, FULL, tokens, 10**6, halves=False)
+
+
+def test_an_error_that_says_nothing_of_memory_is_no_reason_to_compute_again(
+    tokens: Tokens, model: BertForSequenceClassification, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def fail(**inputs: Any) -> Any:
+        calls.append(1)
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(model, "forward", fail)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        prediction.outcomes_on(model, FULL, tokens, 10**6)
+    assert calls == [1]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (torch.OutOfMemoryError("no room"), True),
+        (MemoryError(), True),
+        (RuntimeError("CUDA error: out of memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"), True),
+        (RuntimeError("DefaultCPUAllocator: not enough memory"), True),
+        (RuntimeError("std::bad_alloc"), True),
+        (RuntimeError("NCCL error: Cuda failure 2 'out of memory'"), True),
+        (OSError(12, "Cannot allocate memory"), True),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"), False),
+        (ValueError("memory"), False),
+    ],
+    ids=str,
+)
+def test_memory_runs_out_in_many_words(error: Exception, is_one: bool) -> None:
+    assert prediction.is_out_of_memory(error) == is_one
 
 
 def test_half_is_of_what_was_tried() -> None:

@@ -66,20 +66,24 @@ def test_gradients_are_added_and_a_weight_without_any_has_none(monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("error", "expected", "waits"),
-    [(torch.OutOfMemoryError, torch.OutOfMemoryError, []), (RuntimeError, ChildProcessError, [10.0])],
+    [
+        (torch.OutOfMemoryError("as torch says"), torch.OutOfMemoryError, []),
+        (RuntimeError("out of memory, as torch says"), RuntimeError, []),
+        (RuntimeError("as torch says"), ChildProcessError, [10.0]),
+    ],
 )
 def test_memory_that_runs_out_in_an_exchange_is_no_end_of_another_process(
-    monkeypatch: pytest.MonkeyPatch, error: type[Exception], expected: type[Exception], waits: list[float]
+    monkeypatch: pytest.MonkeyPatch, error: Exception, expected: type[Exception], waits: list[float]
 ) -> None:
     def all_reduce(tensor: torch.Tensor) -> None:
-        raise error("as torch says")
+        raise error
 
     slept: list[float] = []
     monkeypatch.setattr(torch.distributed, "all_reduce", all_reduce)
     monkeypatch.setattr(processes.time, "sleep", slept.append)
-    with pytest.raises(expected, match="as torch says"):
+    with pytest.raises(expected, match="as torch says") as raised:
         Processes(2, 0, CPU).sums({"a": 1})
-    assert slept == waits
+    assert (raised.type, slept) == (expected, waits)
 
 
 @pytest.fixture(scope="module")
