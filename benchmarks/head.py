@@ -47,7 +47,7 @@ from snakemake_executor_plugin_submitit.bundles import Status, modification_time
 
 class Instant:
     name = "local"
-    stuck = {}
+    stuck, waiting = {}, ()
     count = itertools.count()
     def __init__(self, *settings): pass
     def room(self, request): return (1000, 1000)

@@ -30,6 +30,7 @@ class Cluster:
 
     name = "slurm"
     stuck: dict[str, str] = {}
+    waiting: Collection[str] = ()
 
     def __init__(self, channel: Any) -> None:
         self.channel = channel

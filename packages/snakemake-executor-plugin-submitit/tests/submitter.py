@@ -77,7 +77,7 @@ class Head:
         self.reports: list[tuple[str, str]] = []
         self.tasks: dict[str, str] = {}
         self.submitter = Submitter(
-            cluster, settings, self.ledger, self.followed, self.judge, self.submitted, self.report
+            cluster, settings, self.ledger, self.followed, self.judge, self.submitted, self.report, lambda: None
         )
 
     def submitted(self, job: Job, task: str) -> None:

@@ -215,6 +215,16 @@ def test_a_busy_slurm_is_asked_again_for_its_limits_and_one_that_tells_nobody_is
 # Questions.
 
 
+def test_tasks_wait_from_their_submission_until_the_queue_says_otherwise(
+    slurm: Slurm, commands: Bin, tmp_path: Path
+) -> None:
+    submit(slurm, tmp_path, 2)
+    assert slurm.waiting == {"77_0", "77_1"}
+    commands.answer("squeue", "77_0|RUNNING|None\n77_1|PENDING|Priority\n8|PENDING|Priority\n")
+    slurm.states(["77_0", "77_1"])
+    assert slurm.waiting & {"77_0", "77_1"} == {"77_1"}
+
+
 def test_a_task_in_the_queue_has_no_end_and_one_that_is_over_has_the_word_of_slurm(slurm: Slurm, commands: Bin) -> None:
     rows = ["1_0|RUNNING|None", "1_1|PENDING|Priority", "1_2|FAILED|NonZeroExitCode", "9|RUNNING|None"]
     commands.answer("squeue", "".join(f"  {row}\n" for row in ["a line without columns", "half|a line", *rows]))

@@ -2,12 +2,15 @@
 
 import fcntl
 import os
+import shutil
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stub import Stub, task_of
+from stub import Stub, add, dispatcher, task_of
+from submitit.core.utils import DelayedSubmission
 
 from snakemake_executor_plugin_submitit import restart
 from snakemake_executor_plugin_submitit.bundles import write_json
@@ -159,6 +162,84 @@ def test_only_arrays_without_a_task_are_deleted(ledger: Path) -> None:
     folders = [array(ledger, name, None) for name in "ab"]
     remove_empty(folders, [Task(folders[0] / "0", task_of(ledger / "x", 0, "x").bundle, "7_0")])
     assert [folder.exists() for folder in folders] == [True, False]
+
+
+def test_a_ledger_that_cannot_be_read_is_not_taken_for_a_silent_cluster(ledger: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"cannot read .*nowhere.*try again when it can be read"):
+        followed(ledger / "nowhere", Known())
+
+
+# Other users.
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """What is unpickled."""
+    paths: list[Path] = []
+    monkeypatch.setattr(DelayedSubmission, "load", paths.append)
+    return paths
+
+
+def open_to_others(path: Path) -> None:
+    path.chmod(0o777)
+
+
+def open_to_the_group(path: Path) -> None:
+    path.chmod(0o770)
+
+
+def of_another(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(path, 65534, -1)
+
+
+@pytest.mark.parametrize("change", [open_to_others, open_to_the_group, of_another])
+@pytest.mark.parametrize("where", ["", "a"])
+def test_what_others_may_have_written_is_refused_before_anything_is_unpickled(
+    ledger: Path, loaded: list[Path], change: Callable[[Path], None], where: str
+) -> None:
+    """Whoever puts a pickle there has a command run as the owner of the head."""
+    folder = array(ledger, "a", None) / "submitit"
+    folder.mkdir()
+    (folder / f"{os.getpid()}_submitted.pkl").touch()
+    change(ledger / where)
+    with pytest.raises(RuntimeError, match=f"others may have put programs into {ledger / where} .*delete it"):
+        dispatcher(Stub(), ledger)
+    assert loaded == []
+
+
+def test_a_link_to_a_folder_elsewhere_is_no_array(ledger: Path, tmp_path: Path) -> None:
+    array(tmp_path, "elsewhere", ["7_0", "7_1"])
+    (ledger / "a").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RuntimeError, match=f"others may have put programs into {ledger / 'a'}"):
+        followed(ledger, Known())
+
+
+@pytest.mark.parametrize(("mode", "is_refused"), [(0o777, True), (0o1777, False), (0o775, False)])
+def test_a_ledger_that_everybody_could_exchange_is_refused(tmp_path: Path, mode: int, is_refused: bool) -> None:
+    """The sticky bit, as of /tmp, keeps others from that."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(mode)
+    if is_refused:
+        with pytest.raises(RuntimeError, match=f"everybody may write to {tmp_path / 'open'}"):
+            dispatcher(Stub(), tmp_path / "open" / "project" / "ledger")
+    else:
+        dispatcher(Stub(), tmp_path / "open" / "project" / "ledger")
+
+
+def test_a_ledger_that_is_deleted_under_a_living_head_is_made_again_for_it_alone(tmp_path: Path) -> None:
+    cluster = Stub()
+    head, messages = dispatcher(cluster, tmp_path / "project" / "ledger")
+    add(head, "first")
+    head.poll()
+    shutil.rmtree(tmp_path / "project")
+    add(head, "second")
+    head.poll()
+    assert [keys for keys in cluster.jobs() if keys] == [["second"]], messages
+    ledger = tmp_path / "project" / "ledger"
+    assert ledger.stat().st_mode & 0o077 == 0
+    assert (ledger / "lock").read_text().startswith(f"process {os.getpid()} ")
 
 
 # The lock of the ledger.

@@ -1,5 +1,7 @@
 """When the head asks the cluster, and what it does about the answers; all with a clock of its own."""
 
+import errno
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -193,16 +195,23 @@ def test_a_task_whose_files_can_be_read_again_is_no_trouble_any_more(
     assert head.tasks.all[0].unreadable_since is None, "the next trouble ends the task too soon"
 
 
-def test_a_task_that_stays_unreadable_fails_its_jobs_only_after_the_minutes_of_the_setting(
-    head: Dispatcher, clock: Clock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("where", "minutes"), [("", 120), ("*/0/status", 5)])
+def test_a_task_that_stays_unreadable_fails_its_jobs_sooner_if_the_rest_of_the_ledger_can_be_read(
+    head: Dispatcher, clock: Clock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, where: str, minutes: int
 ) -> None:
-    def refuse(task: Task) -> None:
-        raise OSError("Input/output error")
-
+    """A file system that does not answer comes back, a damaged file does not."""
+    listdir = os.listdir
     submitted(head, clock)
-    monkeypatch.setattr(head.judge, "read", refuse)
+    [broken] = head.folder.glob(where) if where else [head.folder]
+
+    def refuse(path: Path) -> list[str]:
+        if Path(path).is_relative_to(broken):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
     cluster.ended["1_0"] = "COMPLETED"
-    assert poll(head, clock, 119 * 60, step=20) == []
+    assert poll(head, clock, minutes * 60 - 60, step=20) == []
     assert poll(head, clock, 3 * 60, step=20) == [failures.UNREADABLE]
 
 

@@ -229,12 +229,41 @@ def test_jobs_that_wait_in_bundles_in_which_others_end_run_again_without_limit(j
     assert again == [["1"]] * (2 * MAX_REQUEUES)
 
 
-def test_a_task_whose_status_cannot_be_read_fails_its_jobs(judge: Judge, tmp_path: Path) -> None:
+def break_file(path: Path) -> None:
+    """Make a file that cannot be read as a file."""
+    path.unlink()
+    path.mkdir()
+
+
+def test_a_status_that_cannot_be_read_keeps_no_other_from_being_read(judge: Judge, tmp_path: Path) -> None:
+    task = claimed(judge, tmp_path, "done", "done", "done")
+    break_file(task.folder / "status" / "0.json")
+    with pytest.raises(OSError, match=r"0\.json"):
+        judge.read(task)
+    assert causes(judge) == {"1": None, "2": None}
+
+
+def test_only_the_job_whose_status_cannot_be_read_fails_and_is_named(judge: Judge, tmp_path: Path) -> None:
+    task = claimed(judge, tmp_path, "done", "done", None, "done")
+    task.jobs[3].state = JobState.UNCLAIMED
+    for number in (0, 3):
+        break_file(task.folder / "status" / f"{number}.json")
+    with pytest.raises(OSError):
+        judge.read(task)
+    assert keys(judge.give_up(task, "COMPLETED")) == ["2"]
+    assert causes(judge) == {"0": failures.UNREADABLE, "1": None}
+    assert str(task.folder / "status" / "0.json") in judge.verdicts[-1].message
+    assert task.state is TaskState.OVER
+
+
+def test_a_task_of_which_no_status_can_be_read_fails_its_jobs(judge: Judge, tmp_path: Path) -> None:
     task = claimed(judge, tmp_path, None, None)
     task.jobs[1].state = JobState.UNCLAIMED
-    judge.give_up(task, OSError("Input/output error"))
+    (task.folder / "status").rmdir()
+    (task.folder / "status").touch()
+    assert judge.give_up(task, "COMPLETED") == []
     assert causes(judge) == {"0": failures.UNREADABLE}
-    assert "Input/output error" in judge.verdicts[0].message
+    assert task.state is TaskState.OVER
 
 
 # Jobs of an earlier head.

@@ -545,7 +545,8 @@ def test_an_example_too_long_for_memory_is_told(
 ) -> None:
     sizes = short_of_memory(monkeypatch, lambda number, tokens: True)
     with pytest.raises(
-        ValueError, match=r"one example at a time, .* \d+ tokens: lower .*`max_length`.*torch says: CUDA error: out of memory"
+        ValueError,
+        match=r"one example at a time, .* \d+ tokens: lower .*`max_length`.*torch says: CUDA error: out of memory",
     ):
         train(recipe(checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
     assert len(sizes) <= 4 and sizes[-1] <= 22, f"none after single examples, but: {sizes}"

@@ -179,7 +179,7 @@ def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) 
     A damaged status is skipped, but a closed job has ended even if its file is damaged.
 
     Raises:
-        OSError: the folder or a file is there, but cannot be read.
+        OSError: the folder is there, but cannot be read; or a file, after all others have been yielded.
     """
     status = folder / "status"
     try:
@@ -189,16 +189,23 @@ def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) 
     # While a file is being renamed, a listing may have both names.
     closed = {int(name) for name, _, ending in names if ending == "closed" and name.isdigit()}
     listed = closed | {int(name) for name, _, ending in names if ending == "json" and name.isdigit()}
+    unreadable: OSError | None = None
     for number in listed:
         if known(number):
             continue
-        data: Any = None if number in closed else read_json(status / f"{number}.json")
-        if data is None and (status / f"{number}.closed").exists():
-            # It may have been renamed since the listing.
-            closed.add(number)
-            data = read_json(status / f"{number}.closed") or asdict(Status("done", 0.0, ""))
+        try:
+            data: Any = None if number in closed else read_json(status / f"{number}.json")
+            if data is None and (status / f"{number}.closed").exists():
+                # It may have been renamed since the listing.
+                closed.add(number)
+                data = read_json(status / f"{number}.closed") or asdict(Status("done", 0.0, ""))
+        except OSError as error:
+            unreadable = error
+            continue
         with suppress(TypeError):
             yield number, Status(**{**data, "stamps": tuple(data.get("stamps", ()))}), number in closed
+    if unreadable:
+        raise unreadable
 
 
 def refresh(folder: Path) -> None:

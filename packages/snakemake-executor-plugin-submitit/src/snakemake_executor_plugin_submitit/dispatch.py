@@ -5,9 +5,11 @@ ledger (`snakemake_executor_plugin_submitit.bundles`), so that a head that was k
 """
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
@@ -15,10 +17,11 @@ from snakemake_executor_plugin_submitit.bundles import Job, note_failure, read_s
 from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
 from snakemake_executor_plugin_submitit.ending import RunningJob
 from snakemake_executor_plugin_submitit.resources import Request
-from snakemake_executor_plugin_submitit.restart import find_tasks, hold, remove_empty
+from snakemake_executor_plugin_submitit.restart import find_tasks, hold, make_ledger, remove_empty
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
 from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting
 from snakemake_executor_plugin_submitit.verdicts import Judge, Verdict
+from snakemake_executor_plugin_submitit.watch import Watch
 
 __all__ = ["Dispatcher", "Settings", "Unreachable", "Verdict"]
 
@@ -28,6 +31,8 @@ ASK, ASK_MOST = 5.0, 60.0
 PATIENCE = 1.0
 # Seconds after which a trouble that lasts is reported again.
 REMIND = 60.0
+# Seconds for which a status that cannot be read is waited for after the end of its task, while the rest of the ledger can be read.
+DAMAGED = 300.0
 
 
 class Unreachable(RuntimeError):
@@ -57,19 +62,21 @@ class Dispatcher:
             recorded: whether Snakemake has recorded the end of a job, so that it asks for another run of it.
 
         Raises:
-            RuntimeError: another head uses the folder, or the cluster does not tell what became of earlier tasks.
+            RuntimeError: another head uses the folder, others may write to it, or the cluster does not tell what became of earlier tasks.
             OSError: the folder cannot be made.
         """
         self.cluster, self.settings = cluster, settings
         self.submitted, self.say, self.recorded = submitted, say, recorded
         self.lock = Lock()
         self.folder = settings.folder.resolve()
-        # Only the owner may write here, because anyone who may could replace the programs that the tasks run.
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_ledger(self.folder)
         self.hold = hold(self.folder / "lock")
         self.tasks = Tasks()
+        self.watch = Watch()
         self.judge = Judge(self.folder, cluster.name, settings.bundle.max_requeues, self.tasks)
-        self.submitter = Submitter(cluster, settings, self.folder, self.tasks, self.judge, submitted, self.report)
+        self.submitter = Submitter(
+            cluster, settings, self.folder, self.tasks, self.judge, submitted, self.report, self.remake
+        )
         # The round of questions to the cluster that is under way, the question, and when the last round was.
         self.round: Calls | None = None
         self.answer: Future[Any] | None = None
@@ -91,6 +98,17 @@ class Dispatcher:
         # Reasons to wait in the queue that have been reported.
         self.reasons: set[str] = set()
         self.reattach()
+
+    def remake(self) -> None:
+        """Make the ledger again if somebody has deleted it.
+
+        Raises:
+            RuntimeError: others may write to it, or another head uses it by now.
+            OSError: it cannot be made.
+        """
+        make_ledger(self.folder)
+        if not (self.folder / "lock").exists():
+            self.hold = hold(self.folder / "lock")
 
     def reattach(self) -> None:
         """Follow the tasks of earlier heads, and forget those that are of no interest."""
@@ -159,7 +177,7 @@ class Dispatcher:
             Unreachable: the cluster has not answered for too long.
         """
         with self.lock:
-            for task in self.tasks.alive():
+            for task in self.watch.changed(self.tasks.alive(), self.cluster.waiting):
                 self.read(task)
         self.drive(PATIENCE)
         self.remind()
@@ -264,9 +282,12 @@ class Dispatcher:
         """Settle a task that is over according to the cluster, after reading the task's last statuses."""
         refresh(task.folder)
         if not self.read(task):
-            lasted = time.monotonic() - (task.unreadable_since or 0)
-            if lasted > 60 * self.settings.unreachable_minutes:
-                self.judge.give_up(task, OSError(self.troubles.get(str(task.folder), ("", 0))[0]))
+            patience = 60 * self.settings.unreachable_minutes
+            if is_readable(self.folder) and not self.read(task):
+                # The file system works, so the trouble is with these files.
+                patience = min(patience, DAMAGED)
+            if task.unreadable_since is not None and time.monotonic() - task.unreadable_since > patience:
+                self.submitter.buffer += self.judge.give_up(task, state)
                 self.report(str(task.folder), "")
             return
         # A file system may show what the task wrote last only after the end of the task, so the cluster is asked twice.
@@ -407,6 +428,15 @@ class Dispatcher:
         left = [task.name for task in self.tasks.alive() if task.state is TaskState.STOPPING]
         if left:
             self.say(f"submitit: still in the queue of {self.cluster.name}, please cancel: {' '.join(left)}")
+
+
+def is_readable(folder: Path) -> bool:
+    """Whether a folder can be listed."""
+    try:
+        os.listdir(folder)
+    except OSError:
+        return False
+    return True
 
 
 def running_jobs(task: Task) -> list[RunningJob]:

@@ -1,17 +1,66 @@
-"""Excludes a second head, and finds the tasks that earlier heads left."""
+"""Makes the ledger, keeps other users and a second head away from it, and finds the tasks that earlier heads left."""
 
 import fcntl
 import os
+import pwd
 import socket
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, read_bundle, read_json, remove
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster
 from snakemake_executor_plugin_submitit.submission import array_name
 from snakemake_executor_plugin_submitit.tasks import Task, TaskState
+
+T = TypeVar("T")
+
+
+def make_ledger(ledger: Path) -> None:
+    """Make the folder of the ledger if it is missing. What is in it may be run or unpickled, so nobody else may be able to put anything there.
+
+    Whoever may write to a folder above it could exchange it. Groups may do so, because they could change the workflow as well.
+
+    Raises:
+        RuntimeError: others own the folder or may write to it, or everybody may write to a folder above it.
+        OSError: the folder cannot be made.
+    """
+    ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_private(ledger)
+    for parent in ledger.parents:
+        mode = parent.stat().st_mode
+        # In a folder with the sticky bit, such as /tmp, nobody can rename what belongs to another.
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise RuntimeError(
+                f"everybody may write to {parent}, and so put other programs in the place of those in {ledger}: `chmod o-w {parent}`, "
+                "or name a ledger elsewhere with --submitit-folder"
+            )
+
+
+def check_private(folder: Path) -> None:
+    """Check that only this user owns a folder of the ledger and may write to it.
+
+    Raises:
+        RuntimeError: that is not so.
+    """
+    about = folder.lstat()
+    if (
+        stat.S_ISDIR(about.st_mode)
+        and about.st_uid == os.geteuid()
+        and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    ):
+        return
+    try:
+        owner = pwd.getpwuid(about.st_uid).pw_name
+    except KeyError:
+        owner = str(about.st_uid)
+    raise RuntimeError(
+        f"others may have put programs into {folder} ({stat.filemode(about.st_mode)}, of {owner}), which would run as "
+        f"{pwd.getpwuid(os.geteuid()).pw_name}: delete it, or name another ledger with --submitit-folder"
+    )
 
 
 def hold(path: Path) -> IO[str]:
@@ -44,12 +93,14 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
     """The tasks of earlier heads, with their state in the queue, and the folders of the arrays that were searched.
 
     Raises:
-        RuntimeError: the cluster does not tell which tasks are left, so submitting could run jobs twice.
+        RuntimeError: the cluster does not tell which tasks are left, or the ledger cannot be read, so submitting could run jobs twice; or
+            others may have written an array.
     """
     tasks: list[Task] = []
     arrays: list[Path] = []
     try:
-        for array in sorted(path for path in ledger.iterdir() if path.is_dir()):
+        for array in sorted(path for path in ledger.iterdir() if path.is_dir() or path.is_symlink()):
+            check_private(array)
             about = None
             with suppress(OSError):
                 about = read_json(array / "array.json")
@@ -60,14 +111,14 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
                 continue
             arrays.append(array)
             # Without the file, the head died while it was submitting, or the node on which it wrote the file crashed.
-            names = dict(enumerate(about["tasks"])) if about else cluster.stray(array / "submitit", array_name(array))
-            tasks += _tasks_of(array, names)
-        states = cluster.states([task.name for task in tasks if task.name]) if tasks else {}
+            stray = partial(cluster.stray, array / "submitit", array_name(array))
+            tasks += _tasks_of(array, dict(enumerate(about["tasks"])) if about else _ask(ledger, stray))
     except OSError as error:
         raise RuntimeError(
-            f"the cluster does not answer ({error}). An earlier run left tasks in {ledger}, so nothing is submitted until "
-            "the cluster answers: try again later"
+            f"cannot read {ledger} ({error}), where an earlier run may have left tasks, so nothing is submitted: try again when it can be read"
         ) from error
+    names = [task.name for task in tasks if task.name]
+    states = _ask(ledger, lambda: cluster.states(names)) if tasks else {}
     for task in tasks:
         if states.get(task.name, GONE) is not None:
             task.state = TaskState.OVER
@@ -75,6 +126,21 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
             # An interrupted head has cancelled the task, which may still be ending.
             task.state = TaskState.STOPPING
     return tasks, arrays
+
+
+def _ask(ledger: Path, question: Callable[[], T]) -> T:
+    """The answer of the cluster to a question about the tasks in a ledger.
+
+    Raises:
+        RuntimeError: it does not answer.
+    """
+    try:
+        return question()
+    except OSError as error:
+        raise RuntimeError(
+            f"the cluster does not answer ({error}). An earlier run left tasks in {ledger}, so nothing is submitted until "
+            "the cluster answers: try again later"
+        ) from error
 
 
 def _tasks_of(array: Path, names: Mapping[int, str | None]) -> Iterator[Task]:

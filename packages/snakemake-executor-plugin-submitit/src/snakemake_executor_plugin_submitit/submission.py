@@ -99,6 +99,7 @@ class Submitter:
         retry_at: unix time before which nothing is submitted, because a submission has failed.
         booked_at: unix time of the last successful submission.
         closing: whether the head is ending, so that nothing is submitted any more.
+        remake: makes the ledger again if somebody has deleted it.
         has_learnt: whether the cluster has been asked for its limits.
     """
 
@@ -111,9 +112,10 @@ class Submitter:
         judge: Judge,
         submitted: Callable[[Job, str], None],
         report: Callable[[str, str], None],
+        remake: Callable[[], None],
     ) -> None:
         self.cluster, self.settings, self.ledger, self.tasks, self.judge = cluster, settings, ledger, tasks, judge
-        self.submitted, self.report = submitted, report
+        self.submitted, self.report, self.remake = submitted, report, remake
         self.buffer: list[Waiting] = []
         self.pending: Array | None = None
         self.retry_at = 0.0
@@ -233,11 +235,12 @@ class Submitter:
         ]
         array = Array(folder, [folder / str(number) for number in range(len(bundles))], bundles, waiting)
         try:
+            self.remake()
             # Only the owner may write here, because anyone who may could replace the programs that the tasks run.
             folder.mkdir(mode=0o700)
             for path, bundle in zip(array.folders, bundles, strict=True):
                 bundle.write(path)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             self.postpone(error)
             remove(folder)
             return False

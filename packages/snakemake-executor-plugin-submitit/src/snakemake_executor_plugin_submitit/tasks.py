@@ -96,6 +96,7 @@ class Task:
         name: the cluster's name for the task; empty if there is none any more.
         reported_over: how often in a row the cluster said that the task is over.
         unreadable_since: monotonic time since which the status files cannot be read.
+        array: path of the folder of the array.
     """
 
     folder: Path
@@ -105,8 +106,10 @@ class Task:
     jobs: list[TaskJob] = field(default_factory=list)
     reported_over: int = 0
     unreadable_since: float | None = None
+    array: str = field(init=False)
 
     def __post_init__(self) -> None:
+        self.array = str(self.folder.parent)
         self.jobs = [TaskJob(self, number, job) for number, job in enumerate(self.bundle.jobs)]
 
     @property
@@ -128,10 +131,15 @@ class Task:
             for job in self.jobs
         )
 
+    @property
+    def log_name(self) -> str:
+        """The name of the file with the output of the task itself."""
+        return f"{self.name.partition('.')[0]}_0_log.out"
+
     def log(self) -> Path | None:
         """Return the file with the output of the task itself, if the task has started."""
-        logs = sorted((self.folder.parent / "submitit").glob(f"**/{self.name.partition('.')[0]}_*log.out"))
-        return logs[0] if logs else None
+        path = self.folder.parent / "submitit" / self.log_name
+        return path if path.exists() else None
 
 
 class Tasks:

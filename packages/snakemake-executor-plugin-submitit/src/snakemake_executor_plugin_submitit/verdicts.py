@@ -3,6 +3,8 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
+from operator import ne
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,11 +77,11 @@ class Judge:
         """Read the final statuses that are new, and pass verdicts on the jobs that Snakemake waits for.
 
         Raises:
-            OSError: a file cannot be read.
+            OSError: a file cannot be read; the others have been.
         """
         if task.is_damaged:
             return
-        for number, status, is_closed in list(read_statuses(task.folder, lambda number: task.jobs[number].has_ended)):
+        for number, status, is_closed in read_statuses(task.folder, lambda number: task.jobs[number].has_ended):
             if status.final:
                 self.end(task.jobs[number], status, is_closed)
 
@@ -147,12 +149,20 @@ class Judge:
         self.tasks.forget(task)
         return returned
 
-    def give_up(self, task: Task, error: OSError) -> None:
-        """Fail the jobs of a task which is over, and whose status files cannot be read."""
-        task.state = TaskState.OVER
-        for task_job in [job for job in task.jobs if job.state is JobState.CLAIMED]:
-            self.fail(task_job, failures.UNREADABLE, f"its task is over, and its status cannot be read: {error}")
-        self.tasks.forget(task)
+    def give_up(self, task: Task, word: str) -> list[Waiting]:
+        """Fail those jobs of a task which is over whose statuses cannot be read, and settle the others."""
+        for task_job in [job for job in task.jobs if not job.has_ended]:
+            try:
+                list(read_statuses(task.folder, partial(ne, task_job.number)))
+            except OSError as error:
+                self.fail(task_job, failures.UNREADABLE, f"its task is over, and its status cannot be read: {error}")
+        try:
+            return self.settle(task, word)
+        except OSError:
+            # No status can be read, so all jobs have failed.
+            task.state = TaskState.OVER
+            self.tasks.forget(task)
+            return []
 
 
 def _log_end(task: Task) -> str:

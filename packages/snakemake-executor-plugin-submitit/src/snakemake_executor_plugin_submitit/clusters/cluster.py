@@ -30,6 +30,10 @@ class Cluster(Protocol):
     # Tasks that may wait in the queue for ever: name of the task -> Slurm's reason.
     stuck: dict[str, str]
 
+    # Tasks that waited in the queue when the cluster was asked last, and those that have been submitted since.
+    @property
+    def waiting(self) -> Collection[str]: ...
+
     def room(self, request: Request) -> tuple[int, int] | None:
         """How many tasks could start now, and how many run at a time at most; None if the cluster keeps a queue itself.
 

@@ -56,6 +56,7 @@ class Slurm:
 
     def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
         self.stuck: dict[str, str] = {}
+        self.waiting: set[str] = set()
         missing = [name for name in ("sbatch", "squeue", "scancel") if not shutil.which(name)]
         if missing:
             raise RuntimeError(
@@ -144,6 +145,7 @@ class Slurm:
         for number, task in enumerate(names):
             # A task waits for a minute for its pickle of this name.
             (folder / f"{number}.pkl").rename(folder / f"{task}_submitted.pkl")
+        self.waiting = self.waiting | set(names)
         return names
 
     def states(self, tasks: Collection[str]) -> dict[str, str | None]:
@@ -151,6 +153,7 @@ class Slurm:
         listing = self.commands.run("squeue", "--noheader", "--array", "--states=all", user, "--format=%i|%T|%r")
         rows = [line.strip().split("|", 2) for line in listing.splitlines() if line.count("|") >= 2]
         known = {task: state for task, state, _ in rows}
+        self.waiting = {task for task, state, _ in rows if state == "PENDING"}
         self.stuck = {
             task: reason
             for task, state, reason in rows
