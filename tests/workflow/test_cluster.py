@@ -1,20 +1,41 @@
 """xlgrid on a real Slurm: `snakemake --profile slurm` as typed, and a training that its time limit sends back into the queue."""
 
+import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import pytest
 from project import cells, project, shell, small
 
 RUN = "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
+
+
+@pytest.fixture
+def short(slurm: Callable[[], AbstractContextManager[None]]) -> Iterator[str]:
+    """A partition whose tasks end after a minute."""
+    name = f"short{os.getpid()}"
+    with slurm():
+        subprocess.run(["scontrol", "create", f"PartitionName={name}", "Nodes=ALL", "MaxTime=1"], check=True)
+        yield name
+        subprocess.run(["scontrol", "delete", f"PartitionName={name}"], check=False)
+
+
+def hide_gpus(folder: Path) -> None:
+    """Compute on the CPU. The GPUs of this Slurm are pretended ones."""
+    profile = folder / "slurm" / "profile.v9+.yaml"
+    setup = "export HF_HUB_OFFLINE=1"
+    assert setup in profile.read_text()
+    profile.write_text(profile.read_text().replace(setup, f"{setup} CUDA_VISIBLE_DEVICES="))
 
 
 def test_the_profile_makes_the_same_cells_as_a_laptop(
     slurm: Callable[[], AbstractContextManager[None]], finished: Path, tmp_path: Path
 ) -> None:
     folder = project(tmp_path, small())
+    hide_gpus(folder)
     with slurm():
         process = shell(folder, "snakemake --profile slurm")
     assert process.returncode == 0, process.stderr[-4000:]
@@ -22,9 +43,7 @@ def test_the_profile_makes_the_same_cells_as_a_laptop(
     assert not list((folder / ".snakemake" / "submitit").glob("*/")), "bundles are left in the ledger"
 
 
-def test_a_training_longer_than_its_time_limit_ends_the_same_to_the_byte(
-    slurm: Callable[[], AbstractContextManager[None]], tmp_path: Path
-) -> None:
+def test_a_training_longer_than_its_time_limit_ends_the_same_to_the_byte(short: str, tmp_path: Path) -> None:
     """Slow: Slurm's shortest limit is a minute, of which a grace of 45 s leaves 15 s to train until the job is requeued."""
     study = small()
     study["training"] = [{"set": {"steps": 7000, "batch_tokens": 256, "evaluations": 3}}]
@@ -34,8 +53,11 @@ def test_a_training_longer_than_its_time_limit_ends_the_same_to_the_byte(
     prepared = shell(calm, f"snakemake --cores 2 --omit-from train -- {weights}")
     assert prepared.returncode == 0, prepared.stderr[-4000:]
     subprocess.run(["cp", "-a", str(calm), str(rough)], check=True)
-    limited = "--set-resources train:runtime=1 --submitit-grace 45 --submitit-max-requeues 30"
-    with slurm(), ThreadPoolExecutor() as pool:
+    hide_gpus(rough)
+    limited = (
+        f"--set-resources train:runtime=1 train:slurm_partition={short} --submitit-grace 45 --submitit-max-requeues 30"
+    )
+    with ThreadPoolExecutor() as pool:
         trainings = [
             pool.submit(shell, folder, f"snakemake {options} -- {weights}")
             for folder, options in ((calm, "--cores 1"), (rough, f"--profile slurm {limited}"))

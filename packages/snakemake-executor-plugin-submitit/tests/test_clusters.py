@@ -345,7 +345,26 @@ def test_ctrl_c_does_not_reach_a_command() -> None:
 # This machine.
 
 
-@pytest.mark.parametrize(("visible", "names"), [("4,7", ["4", "7"]), ("", []), ("GPU-a", ["GPU-a"])])
+MIG = "MIG-GPU-8932f937-d72c/1/0"
+
+
+@pytest.mark.parametrize(
+    ("visible", "names"),
+    [
+        ("4,7", ["4", "7"]),
+        (" 4, 7 ", ["4", "7"]),
+        ("1,0,1,1", ["1", "0"]),
+        (f"GPU-8932f937-d72c,{MIG}, MIG-1-2", ["GPU-8932f937-d72c", MIG, "MIG-1-2"]),
+        ("", []),
+        (" ", []),
+        ("-1", []),
+        ("2,-1,3", ["2"]),
+        ("NoDevFiles", []),
+        ("none", []),
+        ("void,0", []),
+        ("0,,1", ["0"]),
+    ],
+)
 def test_gpus_are_those_that_the_head_sees(monkeypatch: pytest.MonkeyPatch, visible: str, names: list[str]) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert devices() == names
@@ -355,6 +374,10 @@ def test_gpus_are_those_of_the_machine_where_nothing_hides_them(commands: Bin, m
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     commands.answer("nvidia-smi", "0\n1\n")
     assert devices() == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "all")
+    assert devices() == ["0", "1"]
+    commands.answer("nvidia-smi", "No devices were found\n")
+    assert devices() == []
     commands.answer("nvidia-smi", error="no devices were found\n", code=6)
     assert devices() == []
 

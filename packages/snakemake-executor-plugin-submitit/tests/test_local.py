@@ -13,7 +13,7 @@ from workflow import LOCAL, environment, project
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters.cluster import Refused
-from snakemake_executor_plugin_submitit.clusters.local import Local, birth, devices
+from snakemake_executor_plugin_submitit.clusters.local import Local, birth
 from snakemake_executor_plugin_submitit.resources import Request
 
 MINUTES = 10
@@ -72,9 +72,18 @@ def test_each_task_has_gpus_of_its_own(two_gpus: None, tmp_path: Path) -> None:
     assert cluster.room(Request(gpus=2)) == (1, 1)
 
 
-def test_more_gpus_than_there_are_is_refused(two_gpus: None) -> None:
-    with pytest.raises(Refused, match="3 GPUs are asked for, but this machine has 2"):
-        local().room(Request(gpus=3))
+@pytest.mark.parametrize(("visible", "gpus"), [("4,7", 3), ("4,4", 2), ("NoDevFiles", 1), ("", 1), (None, 1)])
+def test_more_gpus_than_can_be_used_are_refused(
+    monkeypatch: pytest.MonkeyPatch, visible: str | None, gpus: int
+) -> None:
+    """The job would run on the CPU, while nobody notices."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(Refused, match=f"{gpus} GPUs are requested, but {gpus - 1} can be used here") as refused:
+        local().room(Request(gpus=gpus))
+    assert (repr(visible) in str(refused.value)) == (visible is not None)
 
 
 @pytest.mark.parametrize(("visible", "expected"), [(None, "unset"), ("4,7", "4,7")])
@@ -166,13 +175,6 @@ def test_another_head_knows_what_the_tasks_of_one_that_was_killed_hold(two_gpus:
     finish(cluster, tasks)
     finish(other, tasks)
     assert not other.held
-
-
-def test_minus_one_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert devices() == []
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,-1,3")
-    assert devices() == ["2"]
 
 
 def test_a_task_holds_the_cores_of_all_jobs_that_it_runs_at_a_time(tmp_path: Path) -> None:

@@ -25,6 +25,23 @@ def test_a_job_on_this_machine_has_no_limit_of_time_and_asks_for_no_memory() -> 
     assert asked(mem_mb=2048, runtime=30, gpus=1).here() == asked(gpus=1)
 
 
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [
+        ("gpu", 1),
+        ("gpu:2", 2),
+        ("gpu:a100", 1),
+        ("gpu:a100:3", 3),
+        ("gres/gpu:2", 2),
+        ("lustre:1,gpu:2", 2),
+        ("shard:4", 1),
+        ("gpumem:4", 1),
+    ],
+)
+def test_generic_resources_that_are_gpus_are_gpus_on_this_machine_too(gres: str, gpus: int) -> None:
+    assert asked(gpus=1, gres=gres).here() == asked(gpus=gpus)
+
+
 def test_what_a_task_asks_for_grows_with_the_jobs_it_runs_at_a_time_but_for_gpus() -> None:
     parameters = asked(mem_mb=2048, gpus=1).slurm(slots=3, minutes=90)
     assert parameters == {

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
 from xlgrid.base.clock import Clock
+from xlgrid.base.device import default_device
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
@@ -76,7 +77,7 @@ def compare(
     from tokenizers import Tokenizer
 
     finished = trained.read(run)
-    recipe, method, device = finished.recipe, finished.method, prediction.default_device()
+    recipe, method, device = finished.recipe, finished.method, default_device()
     data = {Target(target): batches.read(path, target) for target, path in tokens.items()}
     text_runs = text_runs or {}
     first, second = data.values()

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from xlgrid.base.device import default_device
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Source
 from xlgrid.methods import Method, make
-from xlgrid.models import deltas, fit, load, precision, prediction
+from xlgrid.models import deltas, fit, load, precision
 from xlgrid.training.recipe import Recipe, Training
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def placed(model: "PreTrainedModel", settings: Training) -> tuple[int, bool, boo
         The arguments of `prediction.predictions_on` that a run's settings decide: tokens at once, whether in bf16, and whether the
         second segment has its type.
     """
-    device = prediction.default_device()
+    device = default_device()
     model.to(device)  # type: ignore[arg-type]
     budget = settings.micro_batch_tokens or settings.batch_tokens
     return budget, precision.uses_bf16(device, settings.precision), settings.segments

@@ -3,7 +3,7 @@
 import ctypes
 from typing import TYPE_CHECKING
 
-from xlgrid.models.prediction import default_device
+from xlgrid.base.device import default_device
 
 if TYPE_CHECKING:
     import torch

@@ -166,10 +166,3 @@ def circumstances(device: "torch.device") -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         **made,
     }
-
-
-def default_device() -> "torch.device":
-    """The GPU where there is one, and the CPU elsewhere."""
-    import torch
-
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from xlgrid.base import device
 from xlgrid.preflight.lines import Line, State
 from xlgrid.preflight.machine import RESULTS, elsewhere, existing, unwritable
 from xlgrid.preflight.room import gigabytes
 from xlgrid.preflight.slurm import slurm_lines
 
 LOCK = Path("envs/lock.txt")
+# Major version of CUDA -> the oldest driver for it, and the index of torch's builds for an older CUDA.
+DRIVERS = {"12": 525, "13": 580}
+OLDER = "https://download.pytorch.org/whl/cu126"
 # A disk with less free space, in bytes, is full before long.
 LITTLE = 2_000_000_000
 # Script (ISO 15924) -> a word in it, for scripts in whose letters figures show tokens of languages that xlgrid knows.
@@ -129,12 +133,18 @@ def gpu_line() -> Line:
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count())]
         return Line(State.GOOD, "GPUs", ", ".join(f"{each.name} with {gigabytes(each.total_memory)}" for each in names))
-    if shutil.which("nvidia-smi"):
+    given = device.given_gpu() or ("there is an nvidia-smi" if shutil.which("nvidia-smi") else "")
+    if given:
+        cuda = str(torch.version.cuda or "")
+        oldest = DRIVERS.get(cuda.partition(".")[0])
+        advice = "install the build of torch for CUDA, which is the one on PyPI"
+        if cuda:
+            needs = f"CUDA {cuda} needs" + (f" driver {oldest} or newer" if oldest else " a newer driver")
+            advice = f"{needs}: update the driver, or install a build of torch for an older CUDA, as with `pip install torch --index-url {OLDER}`"
         return Line(
             State.PROBLEM,
             "GPUs",
-            f"there is an nvidia-smi, but torch {torch.__version__} sees no GPU: install its build for CUDA, and see whether "
-            "nvidia-smi itself lists a GPU",
+            f"{given}, but torch {torch.__version__} can use no GPU ({device.reason()}). {advice}; see whether `nvidia-smi` lists a GPU",
         )
     return Line(State.GOOD, "GPUs", "none: trainings run on the cores of this machine")
 

@@ -1,5 +1,6 @@
 """`xlgrid doctor` compares Python and packages with what the project needs, and names what figures cannot show."""
 
+import re
 from importlib import metadata
 from pathlib import Path
 
@@ -48,6 +49,38 @@ def test_scripts_without_a_font_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("xlgrid.exhibits.drawing.plots.FONTS", ("DejaVu Sans",))
     line = doctor.font_line()
     assert line.state is State.OPEN and "Hans" in line.text and "Latn" not in line.text
+
+
+@pytest.mark.parametrize(
+    ("visible", "cuda", "state", "words"),
+    [
+        (
+            "0",
+            "13.0",
+            State.PROBLEM,
+            "CUDA_VISIBLE_DEVICES=0.*no driver.*CUDA 13.0 needs driver 580 or newer.*--index-url",
+        ),
+        ("0", "12.6", State.PROBLEM, "needs driver 525 or newer"),
+        ("0", None, State.PROBLEM, "install the build of torch for CUDA"),
+        ("", None, State.GOOD, "none"),
+    ],
+)
+def test_a_gpu_that_torch_cannot_use_is_named_with_the_driver_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch, visible: str, cuda: str | None, state: State, words: str
+) -> None:
+    import torch
+
+    def init() -> None:
+        raise RuntimeError("Found no driver.")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "init", init)
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    line = doctor.gpu_line()
+    assert line.state is state
+    assert re.search(words, line.text), line.text
 
 
 def test_a_full_disk_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Translates the resources of a job into the request that its task makes of the cluster."""
 
 import difflib
+import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -78,7 +79,12 @@ class Request:
 
     def here(self) -> "Request":
         """The request on this machine, where memory and minutes are not granted, so jobs that differ in them alone share a task."""
-        return replace(self, mem_mb=None, mem_mb_per_cpu=None, minutes=None)
+        # With `gres`, a profile of a cluster requests GPUs, such as gpu:2 or gpu:a100:1.
+        named = (
+            re.fullmatch(r"(?:gres/)?gpu(?::(?!\d+$)[^:]+)?(?::(\d+))?", name) for name in (self.gres or "").split(",")
+        )
+        gpus = sum(int(found[1] or 1) for found in named if found)
+        return replace(self, mem_mb=None, mem_mb_per_cpu=None, minutes=None, gpus=gpus or self.gpus, gres=None)
 
     def options(self) -> dict[str, Any]:
         """`slurm_extra` as sbatch options by name.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.device import default_device
 
 if TYPE_CHECKING:
     import torch
@@ -137,7 +138,7 @@ def _selected(first: Vectors, second: Vectors, k: int, block: int, both: bool) -
     for each vector of the first, and, if `both`, of the first pool for each vector of the second."""
     import torch
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = default_device()
     side = max(1, int(block**0.5))
     ahead, back = (min(k + _SPARE, len(pool)) for pool in (second, first))
     lengths, other_lengths = _lengths(first), _lengths(second)

@@ -16,6 +16,8 @@ from snakemake_executor_plugin_submitit.process import threads
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.worker import Worker
 
+# The name of a GPU, or of a part of one, in CUDA_VISIBLE_DEVICES.
+DEVICE = re.compile(r"\d+|(GPU|MIG)-[\w/-]+")
 # The variable of a task on this machine that states its cores and GPUs.
 HOLDS = "SUBMITIT_HOLDS"
 
@@ -53,7 +55,9 @@ class Local:
         now, at_most = free // cores, self.cores // cores
         if request.gpus:
             if request.gpus > len(self.devices):
-                raise Refused(f"{request.gpus} GPUs are asked for, but this machine has {len(self.devices)}")
+                visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+                why = "" if visible is None else f", since CUDA_VISIBLE_DEVICES is {visible!r}"
+                raise Refused(f"{request.gpus} GPUs are requested, but {len(self.devices)} can be used here{why}")
             now = min(now, len(self.free_devices()) // request.gpus)
             at_most = min(at_most, len(self.devices) // request.gpus)
         # A task that wants more cores than there are runs alone.
@@ -144,13 +148,16 @@ def holdings(process: int) -> tuple[int, list[str]]:
 def devices() -> list[str]:
     """GPUs of this machine that this process may use."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        # As in CUDA, -1 ends the list.
-        return [name for name in takewhile(lambda name: not name.startswith("-"), visible.split(",")) if name]
+    if visible is not None and visible.strip() != "all":
+        # As in CUDA, a word that names no device ends the list, such as -1, none, or the NoDevFiles of Slurm.
+        names = (name.strip() for name in visible.split(","))
+        return list(dict.fromkeys(takewhile(DEVICE.fullmatch, names)))
     try:
-        return Commands().run("nvidia-smi", "--query-gpu=index", "--format=csv,noheader").split()
+        # Some versions say in words that there is none.
+        lines = Commands().run("nvidia-smi", "--query-gpu=index", "--format=csv,noheader").splitlines()
     except OSError:
         return []
+    return [line.strip() for line in lines if line.strip().isdigit()]
 
 
 def birth(number: int) -> str:
