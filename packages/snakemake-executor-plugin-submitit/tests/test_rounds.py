@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -213,6 +214,28 @@ def test_a_task_that_stays_unreadable_fails_its_jobs_sooner_if_the_rest_of_the_l
     cluster.ended["1_0"] = "COMPLETED"
     assert poll(head, clock, minutes * 60 - 60, step=20) == []
     assert poll(head, clock, 3 * 60, step=20) == [failures.UNREADABLE]
+
+
+def test_a_file_system_that_works_again_just_now_is_no_damaged_file(
+    head: Dispatcher, clock: Clock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may come back between the look at a status and that at the ledger."""
+    submitted(head, clock)
+    read, calls = head.judge.read, Counter[float]()
+
+    def refuse(task: Task) -> None:
+        # The first call is that of the poll, the second comes when the task is over according to the cluster.
+        calls[clock.now] += 1
+        if calls[clock.now] <= 2:
+            raise OSError("Input/output error")
+        read(task)
+
+    monkeypatch.setattr(head.judge, "read", refuse)
+    monkeypatch.setattr(head.judge, "give_up", lambda task, word: pytest.fail("the task was given up"))
+    poll(head, clock, 600, step=20)
+    finish(cluster.submitted[0])
+    cluster.ended["1_0"] = "COMPLETED"
+    assert poll(head, clock, 200, step=20) == [None]
 
 
 def test_a_trouble_that_changes_is_said_at_once(

@@ -256,6 +256,13 @@ def test_only_the_job_whose_status_cannot_be_read_fails_and_is_named(judge: Judg
     assert task.state is TaskState.OVER
 
 
+def test_a_status_that_can_be_read_at_last_counts(judge: Judge, tmp_path: Path) -> None:
+    """The job would run again otherwise."""
+    task = claimed(judge, tmp_path, "done", "running")
+    assert judge.give_up(task, "COMPLETED") == []
+    assert causes(judge) == {"0": None, "1": failures.KILLED}
+
+
 def test_a_task_of_which_no_status_can_be_read_fails_its_jobs(judge: Judge, tmp_path: Path) -> None:
     task = claimed(judge, tmp_path, None, None)
     task.jobs[1].state = JobState.UNCLAIMED

@@ -54,7 +54,8 @@ def slurm_lines(submit: bool = False) -> Iterator[Line]:
 
 def settings_of_profile(profile: Path = PROFILE) -> dict[str, str]:
     """Partition, account and other options for submitit, as far as the profile for Slurm sets them."""
-    entries: Any = yaml.safe_load(profile.read_text(encoding="utf-8")) if profile.is_file() else {}
+    # All values are read as they are written: another account than 0123 must not pay.
+    entries: Any = yaml.load(profile.read_text(encoding="utf-8"), yaml.BaseLoader) if profile.is_file() else {}
     return {f"slurm_{name}": str(entries[f"submitit-{name}"]) for name in OPTIONS if entries.get(f"submitit-{name}")}
 
 

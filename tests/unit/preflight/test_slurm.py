@@ -44,6 +44,8 @@ def test_the_job_goes_where_the_profile_sends_jobs(tmp_path: Path) -> None:
     profile = tmp_path / "profile.yaml"
     profile.write_text("submitit-partition: gpu\nsubmitit-array-parallelism: 64\njobs: unlimited\n")
     assert settings_of_profile(profile) == {"slurm_partition": "gpu"}
+    profile.write_text("submitit-account: 0123\nsubmitit-qos: yes\nsubmitit-gres: 'gpu:1'\n")
+    assert settings_of_profile(profile) == {"slurm_account": "0123", "slurm_qos": "yes", "slurm_gres": "gpu:1"}
     assert settings_of_profile(ROOT / "slurm/profile.v9+.yaml") == {}
 
 

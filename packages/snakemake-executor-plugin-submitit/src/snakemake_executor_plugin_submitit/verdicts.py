@@ -153,7 +153,9 @@ class Judge:
         """Fail those jobs of a task which is over whose statuses cannot be read, and settle the others."""
         for task_job in [job for job in task.jobs if not job.has_ended]:
             try:
-                list(read_statuses(task.folder, partial(ne, task_job.number)))
+                for _, status, is_closed in read_statuses(task.folder, partial(ne, task_job.number)):
+                    if status.final:
+                        self.end(task_job, status, is_closed)
             except OSError as error:
                 self.fail(task_job, failures.UNREADABLE, f"its task is over, and its status cannot be read: {error}")
         try:
