@@ -110,6 +110,20 @@ def test_sigkill_of_a_worker_with_retries_runs_its_job_again(worker: Grid) -> No
     assert worker.starts() == once(5) | {"2": 2}, "the others of the bundle were started again"
 
 
+@pytest.mark.parametrize("bundle", [1, 4], ids=["array", "task"])
+def test_a_project_may_have_the_name_of_a_pattern(slurm: None, tmp_path: Path, bundle: int) -> None:
+    """Slurm and submitit replace %j and others in the paths of logs."""
+    grid = Grid(tmp_path / "5%j 100%done %A%%a")
+    grid.folder.mkdir()
+    grid.write(2, resources=f"bundle={bundle}")
+    try:
+        assert grid.run() == 0, grid.report()
+        assert grid.outputs() == names(2)
+        assert [*tmp_path.iterdir()] == [grid.folder]
+    finally:
+        grid.stop()
+
+
 # The head goes.
 
 
@@ -302,6 +316,14 @@ def test_a_signal_before_the_end_requeues_a_job_that_goes_on(grid: Grid) -> None
     assert grid.end(head) == 0, grid.report()
     assert (grid.folder / "total.txt").read_text() == total(10), "the result is not that of an uninterrupted run"
     assert grid.starts() == {"0": 2}, grid.report()
+
+
+@pytest.mark.thorough
+def test_a_job_has_the_whole_of_its_runtime(grid: Grid) -> None:
+    """Slurm sends its signal 90 s, the grace, before the time limit, and up to a minute earlier."""
+    grid.write(1, "sleep 25", "runtime=1")
+    assert grid.run() == 0, grid.report()
+    assert grid.starts() == once(1), grid.report()
 
 
 @pytest.fixture
