@@ -391,6 +391,32 @@ def test_a_job_has_its_limit_unless_the_task_has_the_same(
     assert not has_deadline or abs(process.deadline - time.time() - 50) < 10
 
 
+@pytest.mark.parametrize(
+    ("gpus", "visible", "state"),
+    [
+        (1, "0", "running"),
+        (1, None, "running"),
+        (1, "all", "running"),
+        (0, "NoDevFiles", "running"),
+        (1, "NoDevFiles", "failed"),
+        (2, "", "failed"),
+        (1, "-1", "failed"),
+    ],
+)
+def test_a_job_that_requested_a_gpu_does_not_run_without_one(
+    begin: Any, monkeypatch: pytest.MonkeyPatch, gpus: int, visible: str | None, state: str
+) -> None:
+    """Slurm names no device where its configuration has no file for it."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    runner = begin(gpus=gpus)
+    started(runner, monkeypatch)
+    _, status = runner.notes[-1]
+    assert status.state == state
+    assert state == "running" or f"{gpus} GPUs are requested, but CUDA_VISIBLE_DEVICES is {visible!r}" in status.message
+
+
 def test_a_bundle_is_closed_after_its_seconds_or_when_it_is_revoked(begin: Any) -> None:
     runner = begin(seconds=100)
     assert not runner.is_closed()

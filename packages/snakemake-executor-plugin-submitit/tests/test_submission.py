@@ -217,6 +217,13 @@ def test_a_job_without_runtime_has_what_the_cluster_allows_if_that_is_less(head:
     assert cluster.minutes == [20]
 
 
+def test_a_worker_knows_how_many_gpus_its_task_has_requested(head: Head, cluster: Queue) -> None:
+    head.add(1, Request())
+    head.add(1, Request(gres="gpu:a100:2"))
+    head.flush()
+    assert sorted(written(cluster, number).gpus for number in range(2)) == [0, 2]
+
+
 def test_a_job_without_runtime_has_no_limit_on_this_machine(tmp_path: Path) -> None:
     cluster = Stub()
     head = Head(tmp_path, cluster)

@@ -64,6 +64,7 @@ class Bundle:
         latency_wait: seconds to wait for inputs that another node wrote.
         max_requeues: how often a job may reach its limit and go on, or lose its node.
         origin: working directory of a nested Snakemake if it differs: the one before the workflow's `workdir:`.
+        gpus: that the task has requested.
     """
 
     jobs: tuple[Job, ...]
@@ -79,6 +80,7 @@ class Bundle:
     latency_wait: float = 5
     max_requeues: int = 3
     origin: str | None = None
+    gpus: int = 0
 
     def write(self, folder: Path) -> None:
         """Create the bundle's folder.

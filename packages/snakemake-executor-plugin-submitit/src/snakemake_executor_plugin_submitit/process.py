@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -11,12 +12,15 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn
 
 from snakemake_executor_plugin_submitit import forked
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 
+# The name of a GPU, or of a part of one, in CUDA_VISIBLE_DEVICES.
+DEVICE = re.compile(r"\d+|(GPU|MIG)-[\w/-]+")
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
@@ -39,6 +43,24 @@ def set_environment(bundle: Bundle) -> None:
     for name in ("TMPDIR", "TMP", "TEMPDIR", "TEMP"):
         os.environ[name] = temporary
     os.environ.update(bundle.environment)
+
+
+def visible_devices(visible: str) -> list[str]:
+    """The GPUs that a value of CUDA_VISIBLE_DEVICES names."""
+    # As in CUDA, a word that names no device ends the list, such as -1, none, or the NoDevFiles of Slurm.
+    names = takewhile(DEVICE.fullmatch, (name.strip() for name in visible.split(",")))
+    return list(dict.fromkeys(names))
+
+
+def lacks_gpu(bundle: Bundle) -> str | None:
+    """An error message if the task of a bundle requested GPUs, and the variable of CUDA says that it has none."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "all")
+    if not bundle.gpus or visible.strip() == "all" or visible_devices(visible):
+        return None
+    return (
+        f"{bundle.gpus} GPUs are requested, but CUDA_VISIBLE_DEVICES is {visible!r} on {socket.gethostname()}, where the job would run on the "
+        "CPU: ask those who run the cluster, or request no GPU"
+    )
 
 
 def make_ready(job: Job, bundle: Bundle, must_end: Callable[[], bool]) -> str | None:

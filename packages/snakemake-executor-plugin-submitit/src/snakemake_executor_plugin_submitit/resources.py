@@ -35,6 +35,8 @@ ELSEWHERE = {
     *("mpi", "nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "cpus_per_gpu", "gpu_model", "gpu_manufacturer"),
     *("clusters", "slurm_cluster", "slurm_clusters", "slurm_reservation", "reservation"),
 }
+# GPUs among generic resources.
+GPUS = re.compile(r"(?:gres/)?gpu(?::(?!\d+$)[^:]+)?(?::(\d+))?")
 # The time limit of a job without runtime, because submitit cannot leave the limit to the cluster.
 MINUTES = 60
 
@@ -79,12 +81,12 @@ class Request:
 
     def here(self) -> "Request":
         """The request on this machine, where memory and minutes are not granted, so jobs that differ in them alone share a task."""
-        # With `gres`, a profile of a cluster requests GPUs, such as gpu:2 or gpu:a100:1.
-        named = (
-            re.fullmatch(r"(?:gres/)?gpu(?::(?!\d+$)[^:]+)?(?::(\d+))?", name) for name in (self.gres or "").split(",")
-        )
-        gpus = sum(int(found[1] or 1) for found in named if found)
-        return replace(self, mem_mb=None, mem_mb_per_cpu=None, minutes=None, gpus=gpus or self.gpus, gres=None)
+        return replace(self, mem_mb=None, mem_mb_per_cpu=None, minutes=None, gpus=self.devices(), gres=None)
+
+    def devices(self) -> int:
+        """The number of GPUs, which may be among the generic resources, such as gpu:2 or gpu:a100:1."""
+        named = (GPUS.fullmatch(name) for name in (self.gres or "").split(","))
+        return sum(int(found[1] or 1) for found in named if found) or self.gpus
 
     def options(self) -> dict[str, Any]:
         """`slurm_extra` as sbatch options by name.

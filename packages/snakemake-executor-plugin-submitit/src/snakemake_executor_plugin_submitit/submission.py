@@ -227,6 +227,7 @@ class Submitter:
                 self.settings.bundle,
                 jobs=tuple(entry.job for entry in jobs),
                 threads=request.cpus,
+                gpus=request.devices(),
                 tmpdir=jobs[0].tmpdir,
                 seconds=times.seconds if longest > 1 else None,
                 limit=minutes * 60 if minutes < YEAR else None,

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from snakemake_executor_plugin_submitit import failures, forked
 from snakemake_executor_plugin_submitit.bundles import Bundle, Status, modification_times, read_bundle, read_statuses
-from snakemake_executor_plugin_submitit.process import become, die_with_parent, make_ready, set_environment
+from snakemake_executor_plugin_submitit.process import become, die_with_parent, lacks_gpu, make_ready, set_environment
 
 # The exit code of a job that has saved its state, so that the same command continues it.
 RESUMABLE = os.EX_TEMPFAIL
@@ -147,7 +147,7 @@ class Runner:
                 self.note(number, replace(status, state="failed", cause=failures.NODE_FAILURE, message=message))
                 return
         self.note(number, status)
-        problem = make_ready(job, self.bundle, must_end)
+        problem = lacks_gpu(self.bundle) or make_ready(job, self.bundle, must_end)
         command = forked.runnable(job.command, self.bundle.scripts) if job.kind == "shell" else None
         if command and not problem:
             forked.prepare(command.words)

@@ -6,18 +6,15 @@ import re
 import shlex
 import signal
 from collections.abc import Collection, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from snakemake_executor_plugin_submitit.clusters.cluster import TIMEOUTS, Refused, plain, python
 from snakemake_executor_plugin_submitit.clusters.commands import Commands
-from snakemake_executor_plugin_submitit.process import threads
+from snakemake_executor_plugin_submitit.process import threads, visible_devices
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.worker import Worker
 
-# The name of a GPU, or of a part of one, in CUDA_VISIBLE_DEVICES.
-DEVICE = re.compile(r"\d+|(GPU|MIG)-[\w/-]+")
 # The variable of a task on this machine that states its cores and GPUs.
 HOLDS = "SUBMITIT_HOLDS"
 
@@ -149,9 +146,7 @@ def devices() -> list[str]:
     """GPUs of this machine that this process may use."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and visible.strip() != "all":
-        # As in CUDA, a word that names no device ends the list, such as -1, none, or the NoDevFiles of Slurm.
-        names = (name.strip() for name in visible.split(","))
-        return list(dict.fromkeys(takewhile(DEVICE.fullmatch, names)))
+        return visible_devices(visible)
     try:
         # Some versions say in words that there is none.
         lines = Commands().run("nvidia-smi", "--query-gpu=index", "--format=csv,noheader").splitlines()
