@@ -41,7 +41,7 @@ class Bin:
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bin:
     """Commands of Slurm that know no task and accept all."""
     folder = Bin(tmp_path / "bin")
-    for name in ("sbatch", "squeue", "sacct", "scancel", "srun"):
+    for name in ("sbatch", "squeue", "sacct", "scancel", "srun", "scontrol", "sacctmgr"):
         folder.answer(name)
     folder.answer("sbatch", "Submitted batch job 77\n")
     monkeypatch.setenv("PATH", f"{folder.folder}:/usr/bin:/bin")
@@ -199,6 +199,42 @@ def test_a_task_may_request_what_its_partition_allows(
     commands.answer("scontrol", PARTITIONS)
     slurm.learn()
     assert slurm.longest(Request(partition=partition, extra=extra), minutes) == longest
+
+
+@pytest.mark.parametrize(
+    ("qos", "extra", "minutes", "longest"),
+    [
+        ("quick", None, 30, 60),
+        ("quick", None, 61, None),
+        ("free", None, 30, None),
+        ("other", None, 30, None),
+        ("free", "--qos=quick", 30, 60),
+        (None, None, 30, 60),
+        (None, None, 61, 2880),
+    ],
+)
+def test_a_task_may_request_what_its_quality_of_service_allows(
+    slurm: Slurm, commands: Bin, qos: str | None, extra: str | None, minutes: int, longest: int | None
+) -> None:
+    """Where none is named, it may be any of them."""
+    commands.answer("sacctmgr", "free|\nquick|01:00:00\nnormal|2-00:00:00\n")
+    slurm.learn()
+    assert slurm.longest(Request(qos=qos, extra=extra), minutes) == longest
+
+
+def test_the_least_limit_that_leaves_a_job_its_time_counts(slurm: Slurm, commands: Bin) -> None:
+    commands.answer("scontrol", PARTITIONS)
+    commands.answer("sacctmgr", "quick|00:20:00\n")
+    slurm.learn()
+    request = Request(partition="short", qos="quick")
+    assert [slurm.longest(request, minutes) for minutes in (20, 21, 31)] == [20, 30, None]
+
+
+def test_without_accounting_the_limits_of_partitions_are_known(slurm: Slurm, commands: Bin) -> None:
+    commands.answer("scontrol", PARTITIONS)
+    commands.answer("sacctmgr", error="You are not running a supported accounting_storage plugin\n", code=1)
+    slurm.learn()
+    assert slurm.longest(Request(partition="short"), 30) == 30
 
 
 def test_a_busy_slurm_is_asked_again_for_its_limits_and_one_that_tells_nobody_is_not(

@@ -210,13 +210,6 @@ def test_a_job_without_runtime_has_an_hour_in_a_queue(head: Head, cluster: Queue
     assert cluster.minutes == [63]
 
 
-def test_a_job_without_runtime_has_what_the_cluster_allows_if_that_is_less(head: Head, cluster: Queue) -> None:
-    cluster.limit = 20
-    head.add(1, Request())
-    head.flush()
-    assert cluster.minutes == [20]
-
-
 def test_a_worker_knows_how_many_gpus_its_task_has_requested(head: Head, cluster: Queue) -> None:
     head.add(1, Request())
     head.add(1, Request(gres="gpu:a100:2"))

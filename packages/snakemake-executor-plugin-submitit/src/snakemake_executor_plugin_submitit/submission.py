@@ -171,8 +171,8 @@ class Submitter:
         seconds = self.settings.bundle_seconds
         if self.cluster.name == "local":
             return Times(YEAR, YEAR, seconds)
-        longest = self.cluster.longest(request, request.minutes or 1)
-        minutes = request.minutes or min(MINUTES, longest or MINUTES)
+        minutes = request.minutes or MINUTES
+        longest = self.cluster.longest(request, minutes)
         # Jobs are asked to end `grace` seconds before the time limit, and the last job of several may start when the bundle's seconds
         # are nearly over.
         spare = self.settings.bundle.grace + EARLY

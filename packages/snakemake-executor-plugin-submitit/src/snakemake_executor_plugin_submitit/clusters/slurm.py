@@ -70,6 +70,8 @@ class Slurm:
         self.commands = Commands()
         # Minutes by partition; "" is the default one. One without a limit is missing.
         self.limits: dict[str, int] = {}
+        # The same by quality of service.
+        self.services: dict[str, int] = {}
 
     def hurry(self) -> None:
         self.commands.hurry()
@@ -93,11 +95,20 @@ class Slurm:
             if limit is not None:
                 names = [entries.get("PartitionName", ""), *([""] if entries.get("Default") == "YES" else [])]
                 self.limits |= dict.fromkeys(names, limit)
+        # There may be no accounting.
+        with contextlib.suppress(OSError):
+            listing = self.commands.run("sacctmgr", "--noheader", "--parsable2", "show", "qos", "format=Name,MaxWall")
+            found = (line.partition("|") for line in listing.splitlines())
+            self.services = {name: limit for name, _, text in found if (limit := _minutes(text)) is not None}
 
     def longest(self, request: Request, minutes: int) -> int | None:
+        options = request.options()
         # Slurm chooses one of several partitions.
-        names = str(request.options().get("partition", request.partition or "")).split(",")
+        names = str(options.get("partition", request.partition or "")).split(",")
         limits = [self.limits[name] for name in names if name in self.limits]
+        # Without a name, the quality of service is that of the account or the partition, which may be any.
+        service = options.get("qos", request.qos)
+        limits += [limit for name, limit in self.services.items() if service is None or name == service]
         return min((limit for limit in limits if limit >= minutes), default=None)
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
