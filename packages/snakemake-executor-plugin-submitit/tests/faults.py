@@ -146,7 +146,7 @@ class Controller:
         if task.pid == 0:
             os.setsid()
             os.environ.update(TASK=task.name, CONTROLLER=str(os.getppid()))
-            worker.PATIENCE = 0.5
+            worker.PATIENCE, worker.BEAT = 0.5, 0.1
             self.become(worker.Worker(str(task.folder)), f"task-{task.name}")
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
         self.note("start", task=task.name, pid=task.pid)

@@ -95,7 +95,7 @@ def run(trial: "Trial", folder: Path, channel: Any, task: str, number: int) -> N
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     source = random.Random(f"head {trial.seed} {number}")
     os.chdir(folder)
-    dispatch.ASK, dispatch.ASK_MOST, submission.GATHER = 0.03, 0.2, 0.05
+    dispatch.ASK, dispatch.ASK_MOST, dispatch.QUIET, submission.GATHER = 0.03, 0.2, 0.5, 0.05
     # The scheduler here ends the task of a single job after a minute of its own, with no time for more.
     submission.EARLY = -20.0
     dispatch.time = SimpleNamespace(  # type: ignore[assignment]
@@ -174,5 +174,13 @@ def run(trial: "Trial", folder: Path, channel: Any, task: str, number: int) -> N
             head.rest(5)
             raise SystemExit(INTERRUPTED)
         time.sleep(0.004)
+    if task == "rest" and head.tasks.alive():
+        # A task that was killed together with its heart is over when the heart has been still for long enough, and the next head
+        # clears away what it leaves.
+        while head.tasks.alive() and time.time() < began + 3 * dispatch.QUIET:
+            head.poll()
+            time.sleep(0.01)
+        head.hold.close()
+        head = dispatch.Dispatcher(Cluster(channel), settings)
     note(what="finished", job="")
     head.rest(10)

@@ -66,8 +66,10 @@ def test_the_guard_kills_the_jobs_of_a_worker_that_is_killed_and_no_job_that_has
     """A worker starts two process groups, tells the guard of both, and then that the second has ended."""
     program = """
 import struct, subprocess, os, time
+from pathlib import Path
 from snakemake_executor_plugin_submitit.worker import guard
-pipe = guard()
+kept = guard(Path("/nowhere/heartbeat"))
+pipe = kept.__enter__()
 groups = [subprocess.Popen(["sleep", "60"], start_new_session=True).pid for _ in range(2)]
 for number in (*groups, -groups[1]):
     os.write(pipe, struct.pack("i", number))

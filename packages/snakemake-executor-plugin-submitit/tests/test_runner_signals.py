@@ -1,5 +1,6 @@
 """What the worker does while jobs run: it waits for signals, limits and ends."""
 
+import contextlib
 import os
 import signal
 import time
@@ -204,7 +205,7 @@ def test_a_worker_that_is_asked_to_end_handles_the_signal_before_it_returns(
 
 def loop(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the loop of the real runner, without a guard."""
-    monkeypatch.setattr(worker, "guard", lambda: None)
+    monkeypatch.setattr(worker, "guard", contextlib.nullcontext)
     worker.Runner.run(runner)
 
 

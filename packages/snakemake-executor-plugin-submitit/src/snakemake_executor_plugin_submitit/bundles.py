@@ -7,6 +7,7 @@ The ledger is a folder (`--submitit-folder`). Every file in it but `failures.jso
     {array}/{bundle}/bundle.json      a `Bundle`: the jobs of one array task
     {array}/{bundle}/status/{i}.json  the `Status` of job i; renamed to {i}.closed once Snakemake has taken note of the end
     {array}/{bundle}/revoked          tells the worker to start no further job
+    {array}/{bundle}/heartbeat        touched again and again while a worker of the bundle lives
     failures.jsonl                    one line per failed job
 """
 
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 State = Literal["running", "stopped", "done", "failed"]
+# The file in a bundle's folder by which a worker shows that it lives.
+HEARTBEAT = "heartbeat"
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,17 @@ def refresh(folder: Path) -> None:
     with suppress(OSError):
         probe.touch()
         probe.unlink()
+
+
+def heartbeat(folder: Path) -> int | None:
+    """Modification time (ns) of a bundle's sign of life; None if no worker has begun, or the last one has ended in order.
+
+    Only a change of it tells something, because the clocks of hosts differ.
+    """
+    # A network file system asks its server when a file is opened, but may answer from its cache when a name is looked up.
+    with suppress(OSError), (folder / HEARTBEAT).open("rb") as file:
+        return os.fstat(file.fileno()).st_mtime_ns
+    return None
 
 
 def close_job(folder: Path, number: int) -> None:

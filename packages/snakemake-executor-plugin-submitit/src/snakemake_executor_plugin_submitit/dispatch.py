@@ -13,13 +13,13 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from snakemake_executor_plugin_submitit.bundles import Job, note_failure, read_statuses, refresh, revoke
+from snakemake_executor_plugin_submitit.bundles import Job, heartbeat, note_failure, read_statuses, refresh, revoke
 from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
 from snakemake_executor_plugin_submitit.ending import RunningJob
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.restart import find_tasks, hold, make_ledger, remove_empty
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
-from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting
+from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting, named
 from snakemake_executor_plugin_submitit.verdicts import Judge, Verdict
 from snakemake_executor_plugin_submitit.watch import Watch
 
@@ -29,6 +29,8 @@ __all__ = ["Dispatcher", "Settings", "Unreachable", "Verdict"]
 ASK, ASK_MOST = 5.0, 60.0
 # Seconds that `poll` waits for an answer of the cluster, and that `cancel` waits for one that is under way.
 PATIENCE = 1.0
+# Seconds for which a worker whose heartbeat has been left there counts as alive after the last beat: several beats.
+QUIET = 90.0
 # Seconds after which a trouble that lasts is reported again.
 REMIND = 60.0
 # Seconds for which a status that cannot be read is waited for after the end of its task, while the rest of the ledger can be read.
@@ -84,7 +86,7 @@ class Dispatcher:
         self.asked = 0.0
         self.pause = ASK
         # Tasks of earlier heads that have to be cancelled, and when the cluster may be told.
-        self.unwanted: list[str] = []
+        self.unwanted: list[Task] = []
         self.cancel_at = 0.0
         # Troubles that last: by kind, the message and when it was reported.
         self.troubles: dict[str, tuple[str, float]] = {}
@@ -117,12 +119,20 @@ class Dispatcher:
             # An unreadable status is read again when the task is polled.
             with contextlib.suppress(OSError):
                 self.judge.read(task)
+            if (
+                task.state is TaskState.OVER
+                and task.name
+                and self.may_live(task)
+                and heartbeat(task.folder) is not None
+            ):
+                # Its worker was killed, or lives although the cluster does not know it: a look later will tell.
+                task.state = TaskState.STOPPING
             self.tasks.add(task)
             if task.is_damaged and task.state is TaskState.ALIVE:
                 self.stop(task)
-            elif task.state is TaskState.STOPPING and task.name:
+            elif task.state is TaskState.STOPPING and (task.folder / "revoked").exists():
                 # The cancellation of an earlier head may not have reached the cluster.
-                self.unwanted.append(task.name)
+                self.unwanted.append(task)
         for task in tasks:
             self.tasks.forget(task)
         remove_empty(arrays, self.tasks.all)
@@ -236,7 +246,7 @@ class Dispatcher:
         if self.unwanted and time.monotonic() >= self.cancel_at:
             unwanted, self.unwanted = self.unwanted, []
             try:
-                yield lambda: self.cluster.cancel(unwanted)
+                yield lambda: self.cluster.cancel(named(unwanted))
             except OSError:
                 self.unwanted += unwanted
                 self.cancel_at = time.monotonic() + ASK
@@ -256,7 +266,7 @@ class Dispatcher:
             return
         self.asked = time.time()
         try:
-            states = yield lambda: self.cluster.states([task.name for task in alive])
+            states = yield lambda: self.cluster.states(named(alive))
         except OSError as error:
             self.pause = min(self.pause * 2, ASK_MOST)
             minutes = self.settings.unreachable_minutes
@@ -290,8 +300,9 @@ class Dispatcher:
                 self.submitter.buffer += self.judge.give_up(task, state)
                 self.report(str(task.folder), "")
             return
-        # A file system may show what the task wrote last only after the end of the task, so the cluster is asked twice.
-        if task.reported_over < 2 and self.cluster.name != "local" and not task.is_finished:
+        # The cluster may be wrong, and a file system may show what the task wrote last only after the end of the task. So the cluster is
+        # asked twice, and the worker must be silent.
+        if self.may_live(task) and (self.beats(task, state) or task.reported_over < 2):
             return
         was_stopped = task.state is TaskState.STOPPING
         try:
@@ -302,6 +313,25 @@ class Dispatcher:
             # A job that ended all the same, while the same job waited in the buffer for the end of the task, need not run
             # again.
             self.submitter.buffer = [entry for entry in self.submitter.buffer if not self.claim(entry, task)]
+
+    def may_live(self, task: Task) -> bool:
+        """Whether a job of a task that is over according to the cluster could still run, as far as the statuses tell."""
+        return self.cluster.name != "local" and (task.is_damaged or not task.is_finished)
+
+    def beats(self, task: Task, state: str) -> bool:
+        """Whether the worker of a task may live although the cluster says that the task is over."""
+        kind, now, seen = f"{task.folder} beats", time.monotonic(), heartbeat(task.folder)
+        if seen != task.heartbeat:
+            if seen is not None and task.heartbeat is not None:
+                self.report(
+                    kind,
+                    f"the cluster says that task {task.name} is over ({state}), but its worker lives: waiting for its end",
+                )
+            task.heartbeat, task.heartbeat_since = seen, now
+        if seen is not None and now < task.heartbeat_since + QUIET:
+            return True
+        self.report(kind, "")
+        return False
 
     def read(self, task: Task) -> bool:
         """Read the new statuses of a task; False if they cannot be read, which holds up no other task."""
@@ -348,7 +378,7 @@ class Dispatcher:
         """Stop a task of an earlier head; the cluster is told in the next round."""
         task.state = TaskState.STOPPING
         revoke(task.folder)
-        self.unwanted.append(task.name)
+        self.unwanted.append(task)
 
     def wind_down(self) -> list[RunningJob]:
         """Have no further job started, and cancel tasks in which none runs. Returns the jobs that run; call it again until none does."""
@@ -362,7 +392,7 @@ class Dispatcher:
                 running += in_task
                 if not in_task and task.name not in self.stopped:
                     self.stopped.add(task.name)
-                    self.unwanted.append(task.name)
+                    self.unwanted.append(task)
         return running
 
     def submit_no_more(self) -> None:
@@ -388,9 +418,10 @@ class Dispatcher:
                 task.state = TaskState.STOPPING
                 revoke(task.folder)
         try:
-            self.cluster.cancel([task.name for task in alive])
+            self.cluster.cancel(named(alive))
             if pending:
-                self.cluster.cancel(list(self.cluster.stray(pending.folder / "submitit", pending.name).values()))
+                strays = self.cluster.stray(pending.folder / "submitit", pending.name).values()
+                self.cluster.cancel(dict.fromkeys(strays, pending.name))
         except OSError as error:
             self.is_deaf = isinstance(error, TimeoutError)
             names = [task.name for task in alive] + ([f"--name={pending.name}"] if pending else [])
@@ -410,10 +441,10 @@ class Dispatcher:
             try:
                 if time.time() > again:
                     again += ASK
-                    unwanted = [task.name for task in ending if task.state is TaskState.STOPPING]
+                    unwanted = [task for task in ending if task.state is TaskState.STOPPING]
                 if unwanted:
-                    self.cluster.cancel(unwanted)
-                states = self.cluster.states([task.name for task in ending])
+                    self.cluster.cancel(named(unwanted))
+                states = self.cluster.states(named(ending))
             except TimeoutError:
                 self.is_deaf = True
                 break
@@ -423,7 +454,8 @@ class Dispatcher:
                 for task in ending:
                     if states.get(task.name) is not None:
                         task.state = TaskState.OVER
-                        self.tasks.forget(task)
+                        if not self.may_live(task) or heartbeat(task.folder) is None:
+                            self.tasks.forget(task)
             time.sleep(0.2 if self.cluster.name == "local" else 1)
         left = [task.name for task in self.tasks.alive() if task.state is TaskState.STOPPING]
         if left:

@@ -13,8 +13,7 @@ from typing import IO, TypeVar
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, read_bundle, read_json, remove
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster
-from snakemake_executor_plugin_submitit.submission import array_name
-from snakemake_executor_plugin_submitit.tasks import Task, TaskState
+from snakemake_executor_plugin_submitit.tasks import Task, TaskState, array_name, named
 
 T = TypeVar("T")
 
@@ -117,7 +116,7 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
         raise RuntimeError(
             f"cannot read {ledger} ({error}), where an earlier run may have left tasks, so nothing is submitted: try again when it can be read"
         ) from error
-    names = [task.name for task in tasks if task.name]
+    names = named(tasks)
     states = _ask(ledger, lambda: cluster.states(names)) if tasks else {}
     for task in tasks:
         if states.get(task.name, GONE) is not None:

@@ -16,7 +16,7 @@ from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_statuses, remove, revoke, write_json
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster, Refused
 from snakemake_executor_plugin_submitit.resources import MINUTES, Request
-from snakemake_executor_plugin_submitit.tasks import JobState, Task, Tasks, TaskState, Waiting
+from snakemake_executor_plugin_submitit.tasks import JobState, Task, Tasks, TaskState, Waiting, array_name
 from snakemake_executor_plugin_submitit.verdicts import Judge
 
 # Seconds that a small bundle waits for more jobs while other jobs run, whose ends may make more jobs ready.
@@ -350,9 +350,3 @@ def _array_folder(rule: str) -> str:
     now = time.time()
     stamp = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}-{secrets.token_hex(3)}"
     return f"{stamp}-{re.sub(r'[^0-9A-Za-z_]', '_', rule)}"
-
-
-def array_name(folder: Path) -> str:
-    """The name of an array by its folder. The rule comes first, since a queue's listing shows the first letters only."""
-    stamp, _, rule = folder.name.rpartition("-")
-    return f"{rule}-{stamp}"

@@ -11,7 +11,8 @@ A job of a task that this head submitted begins as CLAIMED; a job that an earlie
         └───────> ENDED ────> JUDGED             (the job ended before Snakemake asked for it)
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -97,6 +98,8 @@ class Task:
         reported_over: how often in a row the cluster said that the task is over.
         unreadable_since: monotonic time since which the status files cannot be read.
         array: path of the folder of the array.
+        heartbeat: what the worker's heartbeat was when it was looked at.
+        heartbeat_since: monotonic time since which the heartbeat is that.
     """
 
     folder: Path
@@ -107,6 +110,8 @@ class Task:
     reported_over: int = 0
     unreadable_since: float | None = None
     array: str = field(init=False)
+    heartbeat: int | None = None
+    heartbeat_since: float = 0.0
 
     def __post_init__(self) -> None:
         self.array = str(self.folder.parent)
@@ -134,12 +139,23 @@ class Task:
     @property
     def log_name(self) -> str:
         """The name of the file with the output of the task itself."""
-        return f"{self.name.partition('.')[0]}_0_log.out"
+        return f"{re.split('[.;]', self.name)[0]}_0_log.out"
 
     def log(self) -> Path | None:
         """Return the file with the output of the task itself, if the task has started."""
         path = self.folder.parent / "submitit" / self.log_name
         return path if path.exists() else None
+
+
+def named(tasks: Iterable[Task]) -> dict[str, str]:
+    """Tasks as the cluster is asked about them: name of the task -> name of its array."""
+    return {task.name: array_name(task.folder.parent) for task in tasks if task.name}
+
+
+def array_name(folder: Path) -> str:
+    """The name of an array by its folder. The rule comes first, since a queue's listing shows the first letters only."""
+    stamp, _, rule = folder.name.rpartition("-")
+    return f"{rule}-{stamp}"
 
 
 class Tasks:

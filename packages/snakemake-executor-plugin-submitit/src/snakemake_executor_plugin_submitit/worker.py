@@ -8,6 +8,7 @@ import contextlib
 import io
 import math
 import os
+import select
 import shutil
 import signal
 import socket
@@ -15,13 +16,20 @@ import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from snakemake_executor_plugin_submitit import failures, forked
-from snakemake_executor_plugin_submitit.bundles import Bundle, Status, modification_times, read_bundle, read_statuses
+from snakemake_executor_plugin_submitit.bundles import (
+    HEARTBEAT,
+    Bundle,
+    Status,
+    modification_times,
+    read_bundle,
+    read_statuses,
+)
 from snakemake_executor_plugin_submitit.process import become, die_with_parent, lacks_gpu, make_ready, set_environment
 
 # The exit code of a job that has saved its state, so that the same command continues it.
@@ -36,6 +44,8 @@ SIGNALS = {*ASKING, signal.SIGCHLD, signal.SIGCONT}
 PATIENCE = 20.0
 # Seconds for which a worker tries to write a status into a ledger that cannot be written, and the same while it has to end.
 LEDGER_PATIENCE, LAST_PATIENCE = 120.0, 8.0
+# Seconds between two signs of life in a bundle's folder.
+BEAT = 20.0
 # Bytes at the end of each log that the message of a failure cites.
 TAIL = 2000
 
@@ -113,17 +123,17 @@ class Runner:
 
     def run(self) -> None:
         """Run the jobs that have not ended, as long as the bundle's seconds last."""
-        self.guard = guard()
-        try:
-            while True:
-                while self.todo and len(self.running) < self.bundle.slots and not (must_end() or self.is_closed()):
-                    self.start(self.todo.popleft())
-                if not (self.running or must_end()):
-                    return
-                self.wait()
-        finally:
-            for pid in self.running:
-                kill(pid, signal.SIGKILL)
+        with guard(self.folder / HEARTBEAT) as self.guard:
+            try:
+                while True:
+                    while self.todo and len(self.running) < self.bundle.slots and not (must_end() or self.is_closed()):
+                        self.start(self.todo.popleft())
+                    if not (self.running or must_end()):
+                        return
+                    self.wait()
+            finally:
+                for pid in self.running:
+                    kill(pid, signal.SIGKILL)
 
     def is_closed(self) -> bool:
         """Whether the bundle's seconds are over, or the head has revoked the bundle."""
@@ -354,16 +364,27 @@ def must_end() -> bool:
     return bool(signal.sigpending() & ASKING)
 
 
-def guard() -> int:
-    """Fork a process that kills the process groups of jobs when this process is killed; returns the pipe to it.
+@contextlib.contextmanager
+def guard(heartbeat: Path) -> Iterator[int]:
+    """Fork a process that kills the process groups of jobs when this process is killed; gives the pipe to it.
 
     The kernel kills a job's first process (PR_SET_PDEATHSIG), but not the processes which that has started. On a cluster
     that ends a task with all its processes, the guard has nothing to do.
+
+    As long as this process lives, whatever keeps it busy, the guard touches the file `heartbeat`. The guard deletes the file when
+    this process has ended, unless both are killed together.
     """
     receiving, sending = os.pipe()
-    if os.fork() != 0:
+    if (pid := os.fork()) != 0:
         os.close(receiving)
-        return sending
+        try:
+            yield sending
+        finally:
+            os.close(sending)
+            # The cluster kills the guard when this process ends, maybe before the guard has deleted the file.
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        return
     try:
         os.setpgid(0, 0)
         os.close(sending)
@@ -371,11 +392,20 @@ def guard() -> int:
         for descriptor in range(3):
             os.dup2(null, descriptor)
         groups: set[int] = set()
-        while message := os.read(receiving, 4):
-            (group,) = struct.unpack("i", message)
-            groups = groups | {group} if group > 0 else groups - {-group}
+        due = 0.0
+        while True:
+            if time.monotonic() >= due:
+                due = time.monotonic() + BEAT
+                with contextlib.suppress(OSError):
+                    heartbeat.touch()
+            if select.select([receiving], [], [], max(0.0, due - time.monotonic()))[0]:
+                if not (message := os.read(receiving, 4)):
+                    break
+                (group,) = struct.unpack("i", message)
+                groups = groups | {group} if group > 0 else groups - {-group}
         for group in groups:
             kill(group, signal.SIGKILL)
+        heartbeat.unlink(missing_ok=True)
     finally:
         os._exit(0)
 

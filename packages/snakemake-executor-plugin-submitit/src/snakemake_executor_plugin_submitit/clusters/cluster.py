@@ -3,13 +3,13 @@
 import os
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from snakemake_executor_plugin_submitit.resources import Request
 
-# The state of a task that Slurm does not know any more.
+# The state of a task that neither the queue of Slurm nor another source knows any more.
 GONE = "GONE"
 # The worker counts its requeues itself, so submitit's count must not end them.
 TIMEOUTS = 1_000_000
@@ -64,15 +64,21 @@ class Cluster(Protocol):
             RuntimeError: the cluster refused for a reason that may or may not go away.
         """
 
-    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
+    def states(self, tasks: Mapping[str, str]) -> dict[str, str | None]:
         """For each task None while it is queued or running, else the cluster's word for its end.
+
+        Args:
+            tasks: name of the task -> name of its array. A job of another name is not the task, whatever its number.
 
         Raises:
             OSError: the cluster does not answer (TimeoutError: not in time).
         """
 
-    def cancel(self, tasks: Collection[str]) -> None:
-        """Remove tasks from the queue, and stop those that run.
+    def cancel(self, tasks: Mapping[str, str]) -> None:
+        """Remove tasks from the queue, and stop those that run; nothing that does not carry the name of the task's array.
+
+        Args:
+            tasks: name of the task -> name of its array.
 
         Raises:
             TimeoutError: the cluster does not answer in time.
