@@ -16,6 +16,9 @@ from snakemake_executor_plugin_submitit.clusters.local import birth, devices
 from snakemake_executor_plugin_submitit.clusters.slurm import Slurm, clean_environment
 from snakemake_executor_plugin_submitit.resources import Request
 
+# What scontrol says of a job that its controller does not know.
+UNKNOWN = "slurm_load_jobs error: Invalid job id specified\n"
+
 
 class Bin:
     """A folder, the only one on PATH before the system's, with scripts in place of commands."""
@@ -43,7 +46,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bin:
     folder = Bin(tmp_path / "bin")
     for name in ("sbatch", "squeue", "sacct", "scancel", "srun", "scontrol", "sacctmgr"):
         folder.answer(name)
-    folder.answer("sbatch", "Submitted batch job 77\n")
+    folder.answer("sbatch", "77\n")
+    folder.answer("scontrol", error=UNKNOWN, code=1)
     monkeypatch.setenv("PATH", f"{folder.folder}:/usr/bin:/bin")
     return folder
 
@@ -248,7 +252,122 @@ def test_a_busy_slurm_is_asked_again_for_its_limits_and_one_that_tells_nobody_is
     assert slurm.longest(Request(), 1) is None
 
 
+# What sbatch prints.
+
+
+@pytest.mark.parametrize(
+    ("printed", "count", "names"),
+    [
+        ("77\n", 1, ["77"]),
+        ("77\n", 2, ["77_0", "77_1"]),
+        ("77;wice\n", 2, ["77_0;wice", "77_1;wice"]),
+        ("Submitted batch job 77\n", 1, ["77"]),
+        ("Submitted batch job 77 on cluster wice\n", 1, ["77;wice"]),
+    ],
+)
+def test_a_bare_number_is_the_array_even_if_squeue_does_not_tell(
+    slurm: Slurm, commands: Bin, tmp_path: Path, printed: str, count: int, names: list[str]
+) -> None:
+    commands.answer("sbatch", printed)
+    commands.answer("squeue", error="Unable to contact slurm controller\n", code=1)
+    assert submit(slurm, tmp_path, count) == names
+    assert commands.calls("sbatch")[0][0] == "--parsable"
+
+
+BANNERS = ["job 1 of 1 checked\n77\n", "874\n77\n", "77\nyour budget is 874\n", "77\n874\n", "874\n", "welcome\n", ""]
+
+
+@pytest.mark.parametrize("printed", BANNERS)
+def test_of_what_a_site_prints_only_a_number_that_the_queue_knows_under_the_name_is_believed(
+    slurm: Slurm, commands: Bin, tmp_path: Path, printed: str
+) -> None:
+    commands.answer("sbatch", printed)
+    rows = listing("77_0|PENDING|Priority", "77_1|PENDING|Priority") + listing("874|RUNNING|None", array="mine")
+    commands.answer("squeue", rows)
+    assert submit(slurm, tmp_path, 2) == ["77_0", "77_1"]
+    slurm.cancel(of("77_0", "77_1"))
+    assert commands.calls("scancel") == [["77_0", "77_1"]]
+
+
+def test_an_answer_that_nobody_can_tell_is_left_to_the_search_for_the_array(
+    slurm: Slurm, commands: Bin, tmp_path: Path
+) -> None:
+    commands.answer("sbatch", "job 874 checked\n")
+    with pytest.raises(RuntimeError, match="job 874 checked"):
+        submit(slurm, tmp_path, 2)
+    commands.answer("squeue", listing("77_0|PENDING|Priority", "77_1|PENDING|Priority"))
+    assert slurm.stray(tmp_path / "array" / "submitit", "rule-1") == {0: "77_0", 1: "77_1"}
+
+
+def test_numbers_that_have_proved_right_once_cost_no_further_question(
+    slurm: Slurm, commands: Bin, tmp_path: Path
+) -> None:
+    commands.answer("squeue", listing("77|PENDING|Priority"))
+    for number in range(3):
+        submit(slurm, tmp_path / str(number), 1)
+    assert len(commands.calls("squeue")) == 1
+
+
+# Several clusters behind one login.
+
+
+@pytest.fixture
+def wice(commands: Bin) -> Bin:
+    """Commands that know tasks only if they are asked about the cluster wice."""
+    answers = {
+        "squeue": ("1_0|RUNNING|None|rule-1\n", ""),
+        "sacct": ("1_1|FAILED|rule-1\n", ""),
+        "scontrol": ("JobId=9 ArrayJobId=1 ArrayTaskId=2 JobName=rule-1 JobState=RUNNING\n", UNKNOWN),
+    }
+    for command, (out, error) in answers.items():
+        script = commands.folder / command
+        script.write_text(
+            f'#!/bin/bash\necho "$@" >> "$0.log"\n'
+            f'[[ " $* " == *" --clusters=wice "* ]] && {{ echo -n {shlex.quote(out)}; exit; }}\n'
+            f"echo -n {shlex.quote(error)} >&2; [ -z {shlex.quote(error)} ]\n"
+        )
+    return commands
+
+
+def test_each_cluster_is_asked_about_its_own_tasks(slurm: Slurm, wice: Bin) -> None:
+    tasks = of("1_0;wice", "1_1;wice", "1_2;wice", "1_3;wice", "1_0", "1_0;genius")
+    expected = {"1_0;wice": None, "1_1;wice": "FAILED", "1_2;wice": None, "1_3;wice": GONE}
+    assert slurm.states(tasks) == expected | {"1_0": GONE, "1_0;genius": GONE}
+    slurm.cancel(tasks)
+    assert sorted(wice.calls("scancel")) == [
+        ["--clusters=genius", "--name=rule-1", "1_0"],
+        ["--clusters=wice", "--name=rule-1", "1_1", "1_2", "1_3"],
+        ["--clusters=wice", "1_0"],
+        ["--name=rule-1", "1_0"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_", [Request(clusters="genius,wice"), Request(extra="--clusters=genius,wice")], ids=["setting", "extra"]
+)
+def test_an_array_is_looked_for_on_all_clusters_that_may_have_it(
+    slurm: Slurm, wice: Bin, tmp_path: Path, request_: Request
+) -> None:
+    folder = tmp_path / "array" / "submitit"
+    wice.answer("sbatch", error="Socket timed out\n", code=1)
+    with pytest.raises(OSError, match="Socket timed out"):
+        slurm.submit(folder, "rule-1", [tmp_path / "array" / "0"], request_, 30)
+    assert "#SBATCH --clusters=genius,wice" in (folder / "submission.sh").read_text().splitlines()
+    assert slurm.stray(folder, "rule-1") == {0: "1_0;wice"}
+    assert (folder / "1_0_submitted.pkl").exists(), "the task does not know its cluster's name"
+
+
 # Questions.
+
+
+def of(*tasks: str, array: str = "rule-1") -> dict[str, str]:
+    """Tasks, and the name of their array."""
+    return dict.fromkeys(tasks, array)
+
+
+def listing(*rows: str, array: str = "rule-1") -> str:
+    """What squeue prints: `task|state|reason` and the name of the array."""
+    return "".join(f"  {row}|{array}\n" for row in rows)
 
 
 def test_tasks_wait_from_their_submission_until_the_queue_says_otherwise(
@@ -256,57 +375,120 @@ def test_tasks_wait_from_their_submission_until_the_queue_says_otherwise(
 ) -> None:
     submit(slurm, tmp_path, 2)
     assert slurm.waiting == {"77_0", "77_1"}
-    commands.answer("squeue", "77_0|RUNNING|None\n77_1|PENDING|Priority\n8|PENDING|Priority\n")
-    slurm.states(["77_0", "77_1"])
+    commands.answer("squeue", listing("77_0|RUNNING|None", "77_1|PENDING|Priority", "8|PENDING|Priority"))
+    slurm.states(of("77_0", "77_1"))
     assert slurm.waiting & {"77_0", "77_1"} == {"77_1"}
 
 
 def test_a_task_in_the_queue_has_no_end_and_one_that_is_over_has_the_word_of_slurm(slurm: Slurm, commands: Bin) -> None:
     rows = ["1_0|RUNNING|None", "1_1|PENDING|Priority", "1_2|FAILED|NonZeroExitCode", "9|RUNNING|None"]
-    commands.answer("squeue", "".join(f"  {row}\n" for row in ["a line without columns", "half|a line", *rows]))
-    assert slurm.states(["1_0", "1_1", "1_2"]) == {"1_0": None, "1_1": None, "1_2": "FAILED"}
+    commands.answer("squeue", "a line without columns\nhalf|a line\n" + listing(*rows))
+    assert slurm.states(of("1_0", "1_1", "1_2")) == {"1_0": None, "1_1": None, "1_2": "FAILED"}
     assert commands.calls("sacct") == [], "the accounting was asked about tasks that the queue knows"
 
 
 def test_the_accounting_knows_the_end_of_a_task_that_the_queue_has_forgotten(slurm: Slurm, commands: Bin) -> None:
-    commands.answer("squeue", "1_0|RUNNING|None\n")
-    commands.answer("sacct", "no columns\n1_0|COMPLETED\n1_1|CANCELLED by 0\n1_2|RUNNING\n2|COMPLETED\n")
-    states = slurm.states(["1_0", "1_1", "1_2", "2", "3_0"])
+    commands.answer("squeue", listing("1_0|RUNNING|None"))
+    rows = ["1_0|COMPLETED", "1_1|CANCELLED by 0", "1_2|RUNNING", "2|COMPLETED"]
+    commands.answer("sacct", "no columns\n" + "".join(f"{row}|rule-1\n" for row in rows))
+    states = slurm.states(of("1_0", "1_1", "1_2", "2", "3_0"))
     assert states == {"1_0": None, "1_1": "CANCELLED by 0", "1_2": GONE, "2": "COMPLETED", "3_0": GONE}
     assert commands.calls("sacct")[0][-1] == "1,2,3", "each array is to be asked for once"
 
 
-def test_without_accounting_a_forgotten_task_is_gone(slurm: Slurm, commands: Bin) -> None:
+def test_without_accounting_a_task_that_the_controller_does_not_know_is_gone(slurm: Slurm, commands: Bin) -> None:
     commands.answer("sacct", error="Slurm accounting storage is disabled\n", code=1)
-    assert slurm.states(["1_0"]) == {"1_0": GONE}
+    assert slurm.states(of("1_0")) == {"1_0": GONE}
+
+
+# Records of scontrol: of tasks that have started, and one of all others of their array.
+RECORDS = """\
+JobId=5 ArrayJobId=1 ArrayTaskId=0 JobName=rule-1 UserId=me(1) JobState=RUNNING Reason=None Command=/x/submission.sh
+JobId=6 ArrayJobId=1 ArrayTaskId=1 JobName=rule-1 UserId=me(1) JobState=NODE_FAIL Reason=None
+JobId=1 ArrayJobId=1 ArrayTaskId=3-9%4 JobName=rule-1 UserId=me(1) JobState=PENDING Reason=Priority
+"""
+
+
+@pytest.mark.parametrize("accounting", ["", "1_0|RUNNING|rule-1\n1_[3-9%4]|PENDING|rule-1\n"])
+def test_a_task_that_squeue_does_not_list_is_what_the_controller_calls_it(
+    slurm: Slurm, commands: Bin, accounting: str
+) -> None:
+    """A filter, a hidden partition or a controller that restarts leaves tasks out of the listing."""
+    commands.answer("sacct", accounting)
+    commands.answer("scontrol", RECORDS)
+    assert slurm.states(of("1_0", "1_1", "1_3")) == {"1_0": None, "1_1": "NODE_FAIL", "1_3": None}
+    assert len(commands.calls("scontrol")) == 1, "the controller is asked for each task"
+
+
+def test_a_single_task_that_squeue_does_not_list_is_what_the_controller_calls_it(slurm: Slurm, commands: Bin) -> None:
+    commands.answer("scontrol", "JobId=7 JobName=rule-1 UserId=me(1) JobState=PENDING Reason=Priority\n")
+    assert slurm.states(of("7")) == {"7": None}
+
+
+def test_a_task_that_no_second_source_knows_about_has_no_answer(slurm: Slurm, commands: Bin) -> None:
+    commands.answer("sacct", error="sacct: error: slurmdbd: Connection refused\n", code=1)
+    commands.answer("scontrol", error="slurm_load_jobs error: Unable to contact slurm controller\n", code=1)
+    with pytest.raises(OSError, match="scontrol: slurm_load_jobs error: Unable to contact"):
+        slurm.states(of("1_0"))
+
+
+@pytest.mark.parametrize("source", ["squeue", "sacct", "scontrol"])
+def test_a_job_of_another_name_is_not_the_task_whatever_its_number(slurm: Slurm, commands: Bin, source: str) -> None:
+    """Numbers begin anew when a controller has lost its state, and another cluster has the same numbers."""
+    answers = {
+        "squeue": listing("1_0|RUNNING|None", array="mine"),
+        "sacct": "1_0|COMPLETED|mine\n",
+        "scontrol": "JobId=1 ArrayJobId=1 ArrayTaskId=0 JobName=mine JobState=RUNNING\n",
+    }
+    commands.answer(source, answers[source])
+    assert slurm.states(of("1_0")) == {"1_0": GONE}
+
+
+def test_a_name_with_columns_of_another_job_does_no_harm(slurm: Slurm, commands: Bin) -> None:
+    commands.answer("squeue", listing("8|RUNNING|None", array="a|b|c") + listing("1_0|RUNNING|None"))
+    assert slurm.states(of("1_0")) == {"1_0": None}
 
 
 def test_a_queue_that_does_not_answer_is_an_error(slurm: Slurm, commands: Bin) -> None:
     commands.answer("squeue", error="slurm_load_jobs error: Unable to contact slurm controller\n", code=1)
     with pytest.raises(OSError, match="squeue: slurm_load_jobs error: Unable to contact"):
-        slurm.states(["1_0"])
+        slurm.states(of("1_0"))
 
 
 def test_a_reason_to_wait_is_reported_for_own_tasks_that_wait_for_a_person(slurm: Slurm, commands: Bin) -> None:
     rows = ["1_0|PENDING|PartitionConfig", "1_1|PENDING|Priority", "1_2|RUNNING|JobHeldUser", "9|PENDING|JobHeldUser"]
-    commands.answer("squeue", "\n".join(rows) + "\n")
-    slurm.states(["1_0", "1_1", "1_2"])
+    commands.answer("squeue", listing(*rows))
+    slurm.states(of("1_0", "1_1", "1_2"))
     assert slurm.stuck == {"1_0": "PartitionConfig"}
+
+
+def seen(slurm: Slurm, commands: Bin, count: int) -> dict[str, str]:
+    """So many tasks that the queue has shown."""
+    tasks = of(*(f"1_{number}" for number in range(count)))
+    commands.answer("squeue", listing(*(f"{task}|RUNNING|None" for task in tasks)))
+    slurm.states(tasks)
+    return tasks
 
 
 def test_all_tasks_are_cancelled_in_commands_of_a_bearable_length(slurm: Slurm, commands: Bin) -> None:
     """scancel fails where one of the tasks has ended meanwhile; the rest must be cancelled all the same."""
     commands.answer("scancel", error="scancel: error: Invalid job id\n", code=1)
-    tasks = [f"1_{number}" for number in range(1201)]
+    tasks = seen(slurm, commands, 1201)
     slurm.cancel(tasks)
     calls = commands.calls("scancel")
-    assert [task for call in calls for task in call] == tasks
+    assert [task for call in calls for task in call] == [*tasks]
     assert 1 < len(calls) <= 5
+
+
+def test_tasks_that_the_queue_has_not_shown_are_cancelled_under_their_name_alone(slurm: Slurm, commands: Bin) -> None:
+    """A number that sbatch seems to have printed may be another job of the user."""
+    slurm.cancel(seen(slurm, commands, 1) | of("1_1", "1_2") | of("5", array="rule-2"))
+    assert commands.calls("scancel") == [["1_0"], ["--name=rule-1", "1_1", "1_2"], ["--name=rule-2", "5"]]
 
 
 def test_nothing_to_cancel_is_no_command(slurm: Slurm, commands: Bin) -> None:
     """scancel without a task fails."""
-    slurm.cancel([])
+    slurm.cancel({})
     assert commands.calls("scancel") == []
 
 
@@ -314,23 +496,24 @@ def test_a_scancel_that_does_not_answer_is_an_error(slurm: Slurm, commands: Bin)
     (commands.folder / "scancel").write_text("#!/bin/bash\nsleep 60\n")
     slurm.commands.limit = 0.2
     with pytest.raises(TimeoutError, match="scancel did not answer"):
-        slurm.cancel(["1"])
+        slurm.cancel(of("1"))
 
 
 def test_a_scancel_that_does_not_reach_slurm_is_an_error_after_all_tasks_were_tried(
     slurm: Slurm, commands: Bin
 ) -> None:
     commands.answer("scancel", error="scancel: error: Unable to contact slurm controller\n", code=1)
+    tasks = seen(slurm, commands, 600)
     with pytest.raises(OSError, match="Unable to contact"):
-        slurm.cancel([f"1_{number}" for number in range(600)])
+        slurm.cancel(tasks)
     assert sum(map(len, commands.calls("scancel"))) == 600
 
 
-@pytest.mark.parametrize(("listing", "tasks"), [("5_0\n5_2\n", {0: "5_0", 2: "5_2"}), ("5\n", {0: "5"}), ("", {})])
+@pytest.mark.parametrize(("rows", "tasks"), [(["5_0", "5_2"], {0: "5_0", 2: "5_2"}), (["5"], {0: "5"}), ([], {})])
 def test_tasks_whose_submission_was_not_answered_get_their_bundles(
-    slurm: Slurm, commands: Bin, tmp_path: Path, listing: str, tasks: dict[int, str]
+    slurm: Slurm, commands: Bin, tmp_path: Path, rows: list[str], tasks: dict[int, str]
 ) -> None:
-    commands.answer("squeue", listing)
+    commands.answer("squeue", listing(*(f"{row}|PENDING|Priority" for row in rows)))
     folder = tmp_path / "array" / "submitit"
     folder.mkdir(parents=True)
     assert slurm.stray(folder, "rule-1") == tasks
@@ -342,12 +525,21 @@ def test_tasks_whose_submission_was_not_answered_get_their_bundles(
     assert len([*folder.iterdir()]) == len(tasks), "a temporary file is left"
 
 
+def test_a_task_that_has_its_bundle_counts_although_squeue_does_not_list_it(
+    slurm: Slurm, commands: Bin, tmp_path: Path
+) -> None:
+    """The head was killed before it could note the task."""
+    tasks = submit(slurm, tmp_path, 3)
+    commands.answer("squeue", listing(f"{tasks[1]}|PENDING|Priority"))
+    assert slurm.stray(tmp_path / "array" / "submitit", "rule-1") == dict(enumerate(tasks))
+
+
 def test_a_task_that_has_its_bundle_keeps_it(slurm: Slurm, commands: Bin, tmp_path: Path) -> None:
     """The task may be reading the file."""
     folder = tmp_path / "array" / "submitit"
     submit(slurm, tmp_path, 1)
     before = (folder / "77_submitted.pkl").stat()
-    commands.answer("squeue", "77\n")
+    commands.answer("squeue", listing("77|PENDING|Priority"))
     assert slurm.stray(folder, "rule-1") == {0: "77"}
     after = (folder / "77_submitted.pkl").stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
@@ -433,14 +625,29 @@ def test_births_tell_processes_apart() -> None:
         process.wait()
 
 
-def test_a_head_in_a_job_of_slurm_forgets_the_job_and_keeps_the_configuration(
+FORGOTTEN = ["SLURM_JOB_ID", "SQUEUE_PARTITION", "SACCT_FORMAT", "SCANCEL_STATE", "SCONTROL_ALL", "SINFO_FORMAT"]
+OVERRULING = [
+    "SBATCH_PARTITION",
+    "SBATCH_TIMELIMIT",
+    "SBATCH_ARRAY_INX",
+    "SBATCH_WAIT",
+    "SBATCH_JOB_NAME",
+    "SLURM_CLUSTERS",
+]
+KEPT = ["SLURM_CONF", "SLURM_JWT", "SBATCH_EXPORT", "SBATCH_RESERVATION", "SLURMX", "OTHER_SLURM_JOB", "SQUEUE"]
+
+
+def test_a_head_forgets_what_would_change_its_commands_and_names_what_sbatch_would_have_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("SLURM_JOB_ID", "SLURM_CONF", "SLURMX", "OTHER_SLURM_JOB"):
+    for name in list(os.environ):
+        if name.startswith(("SBATCH_", "SLURM_")):
+            monkeypatch.delenv(name)
+    for name in (*FORGOTTEN, *OVERRULING, *KEPT):
         monkeypatch.setenv(name, "7")
-    clean_environment()
-    assert "SLURM_JOB_ID" not in os.environ
-    assert {"SLURM_CONF", "SLURMX", "OTHER_SLURM_JOB"} <= set(os.environ)
+    assert clean_environment() == dict.fromkeys(OVERRULING, "7")
+    assert not {*FORGOTTEN, *OVERRULING} & set(os.environ)
+    assert {*KEPT} <= set(os.environ)
 
 
 def test_python_starts_without_the_current_directory_on_its_path(tmp_path: Path) -> None:

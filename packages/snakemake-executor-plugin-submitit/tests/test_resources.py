@@ -96,6 +96,9 @@ def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
     [
         ({"runtime": "long"}, "runtime must be a whole number of at least 1, got 'long'"),
         ({"slurm_extra": "-n 5"}, "not of the form --option"),
+        ({"clusters": "all"}, "clusters must be names of clusters"),
+        ({"clusters": ["one", "two"]}, "clusters must be names of clusters"),
+        ({"slurm_extra": "--clusters=all"}, "clusters must be names of clusters"),
     ],
 )
 def test_a_wrong_value_is_reported(resources: dict[str, object], message: str) -> None:
@@ -142,6 +145,12 @@ def test_options_in_another_form_are_refused(extra: str) -> None:
         Request(extra=extra).options()
 
 
+def test_clusters_are_those_of_the_rule_or_of_the_setting() -> None:
+    settings = Request(clusters="one,all-gpus")
+    assert request({}, 1, settings).clusters == "one,all-gpus"
+    assert request({"clusters": "two"}, 1, settings).clusters == "two"
+
+
 def test_the_threads_of_a_rule_are_its_cores_unless_it_says_otherwise() -> None:
     assert (asked().cpus, asked(cpus_per_task=7).cpus) == (2, 7)
 
@@ -152,7 +161,7 @@ def test_the_smallest_bundle_is_a_single_job() -> None:
 
 def test_a_resource_of_snakemake_s_own_executor_is_not_taken_for_a_misspelt_name() -> None:
     """`slurm_reservation`, `gpu_model` and others resemble names of the table."""
-    names = ["nodes", "tasks", "slurm_cluster", "gpu_model", "clusters", "tasks_per_node"]
+    names = ["nodes", "tasks", "slurm_cluster", "gpu_model", "reservation", "tasks_per_node"]
     assert len(check_names({"train": names}, [])) == len(names)
 
 

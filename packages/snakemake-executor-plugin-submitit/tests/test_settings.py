@@ -21,7 +21,7 @@ class Begun(Executor):
     def __init__(self, folder: Path, resources: dict[str, object], **settings: Any) -> None:
         self.executor_settings = replace(ExecutorSettings(cluster="local", folder=str(folder)), **settings)
         self.warnings: list[str] = []
-        self.logger = SimpleNamespace(warning=self.warnings.append, info=print)
+        self.logger = SimpleNamespace(warning=self.warnings.append, info=self.warnings.append)
         self.workflow = SimpleNamespace(
             rules=[
                 SimpleNamespace(name="train", resources=resources),
@@ -76,6 +76,52 @@ def test_the_cluster_is_the_one_of_the_setting(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", "")
     with pytest.raises(WorkflowError, match="there is no sbatch"):
         begin(tmp_path / "slurm", cluster="slurm")
+
+
+@pytest.fixture
+def on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with Slurm's commands, where no variable speaks to them."""
+    for name in ("sbatch", "squeue", "sacct", "scontrol", "scancel"):
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    for name in list(os.environ):
+        if name.startswith(("SBATCH_", "SLURM_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("on_slurm")
+def test_variables_of_sbatch_that_overrule_the_rules_are_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SBATCH_TIMELIMIT", "SBATCH_ARRAY_INX", "SBATCH_EXPORT", "SQUEUE_PARTITION"):
+        monkeypatch.setenv(name, "1")
+    [warning] = begin(tmp_path / "ledger", cluster="slurm").warnings
+    assert "SBATCH_ARRAY_INX, SBATCH_TIMELIMIT" in warning
+    assert not any(name in warning for name in ("SBATCH_EXPORT", "SQUEUE_PARTITION"))
+
+
+@pytest.mark.usefixtures("on_slurm")
+@pytest.mark.parametrize(
+    ("variable", "value", "name", "expected"),
+    [
+        *((f"SBATCH_{name.upper()}", "mine", name, "mine") for name in ("partition", "account", "qos", "constraint")),
+        ("SBATCH_CLUSTERS", "one,two", "clusters", "one,two"),
+        ("SLURM_CLUSTERS", "one", "clusters", "one"),
+        ("SLURM_CLUSTERS", "all", "clusters", None),
+    ],
+)
+def test_a_variable_of_sbatch_holds_where_no_setting_and_no_rule_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str, expected: str | None
+) -> None:
+    monkeypatch.setenv(variable, value)
+    executor = begin(tmp_path / "ledger", cluster="slurm")
+    assert getattr(executor.defaults, name) == expected
+    assert [variable in warning for warning in executor.warnings] == [True]
+    assert variable not in os.environ, "to sbatch it would overrule a rule"
+    monkeypatch.setenv(variable, value)
+    assert getattr(begin(tmp_path / "set", cluster="slurm", **{name: "other"}).defaults, name) == "other"
 
 
 def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -74,6 +74,11 @@ class ExecutorSettings(ExecutorSettingsBase):
     account: str | None = _setting(None, "Slurm account, unless a rule has the resource slurm_account.", type=str)
     qos: str | None = _setting(None, "Slurm quality of service, unless a rule has the resource qos.", type=str)
     constraint: str | None = _setting(None, "Node features, unless a rule has the resource constraint.", type=str)
+    clusters: str | None = _setting(
+        None,
+        "Slurm clusters, comma-separated, of which Slurm chooses one, unless a rule has the resource clusters.",
+        type=str,
+    )
     gres: str | None = _setting(None, "As sbatch --gres, unless a rule has the resource gres.", type=str)
     setup: str = _setting("", "Lines of shell to run in each task before Python starts, such as `module load cuda`.")
     max_requeues: int = _setting(
@@ -139,7 +144,7 @@ class Executor(RemoteExecutor):
                 f"--submitit-folder {settings.folder!r} is {os.path.abspath(settings.folder)}: Slurm and submitit replace % and \\ "
                 "in paths, so name a folder in the working directory without them"
             )
-        clean_environment()
+        dropped = clean_environment()
         scripts = tuple(name.strip() for name in settings.scripts.split(",") if name.strip())
         for name in scripts:
             if script(name) is None:
@@ -148,14 +153,28 @@ class Executor(RemoteExecutor):
                     f"--submitit-scripts: {folder} has no console script {name!r}, or another comes before it on PATH: "
                     "its commands will start a Python each"
                 )
+        named = {name: getattr(settings, name) for name in ("partition", "account", "qos", "constraint", "clusters")}
+        # Sites set these variables for their users. To sbatch they would overrule the rules.
+        stated = {
+            name: variable
+            for name, value in named.items()
+            for variable in (f"SLURM_{name.upper()}", f"SBATCH_{name.upper()}")
+            if value is None and dropped.get(variable, "all") != "all"
+        }
         self.defaults = Request(
-            partition=settings.partition,
-            account=settings.account,
-            qos=settings.qos,
-            constraint=settings.constraint,
+            **named | {name: dropped.pop(variable) for name, variable in stated.items()},
             gres=settings.gres,
             bundle=settings.bundle_size,
         )
+        if settings.cluster == "slurm" and stated:
+            self.logger.info(
+                f"submitit: {', '.join(stated.values())} hold where neither a setting nor a rule says otherwise"
+            )
+        if settings.cluster == "slurm" and dropped:
+            self.logger.warning(
+                f"submitit executor: {', '.join(sorted(dropped))} of the environment are ignored, because they would overrule the "
+                "rules: use settings, resources, or slurm_extra"
+            )
         cluster = Slurm if settings.cluster == "slurm" else Local
         shared = Bundle(
             jobs=(),

@@ -22,6 +22,7 @@ TABLE = {
     "slurm_qos": ("qos", "the same"),
     "constraint": ("constraint", "node features; --submitit-constraint where not given"),
     "slurm_constraint": ("constraint", "the same"),
+    "clusters": ("clusters", "clusters, of which Slurm chooses one; --submitit-clusters where not given"),
     "gres": ("gres", "generic resources, as for sbatch --gres, instead of gpus; --submitit-gres where not given"),
     "slurm_extra": ("extra", "further options of sbatch, as on its command line"),
     "bundle": ("bundle", "jobs in one array task at most; --submitit-bundle-size where not given"),
@@ -33,7 +34,7 @@ IGNORED = {"_cores", "_nodes", "_job_count", "tmpdir", "shell_exec", "mem", "mem
 # Resources of Snakemake's own executor for Slurm, which this executor does not know: none of them is a misspelt name.
 ELSEWHERE = {
     *("mpi", "nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "cpus_per_gpu", "gpu_model", "gpu_manufacturer"),
-    *("clusters", "slurm_cluster", "slurm_clusters", "slurm_reservation", "reservation"),
+    *("slurm_cluster", "slurm_clusters", "slurm_reservation", "reservation"),
 }
 # GPUs among generic resources.
 GPUS = re.compile(r"(?:gres/)?gpu(?::(?!\d+$)[^:]+)?(?::(\d+))?")
@@ -47,6 +48,7 @@ class Request:
 
     Attributes:
         minutes: None only on the local cluster, where it means no limit.
+        clusters: names with commas between them.
         bundle: jobs in one array task at most.
     """
 
@@ -59,6 +61,7 @@ class Request:
     account: str | None = None
     qos: str | None = None
     constraint: str | None = None
+    clusters: str | None = None
     gres: str | None = None
     extra: str | None = None
     bundle: int = 1
@@ -155,7 +158,12 @@ def request(resources: Mapping[str, Any], threads: int, defaults: Request) -> Re
         # Snakemake's default resources always include mem_mb.
         values["mem_mb"] = None
     job_request = Request(**values)
-    job_request.options()
+    clusters = job_request.options().get("clusters", job_request.clusters)
+    # The queue of each is asked by its name, so `all` will not do.
+    if clusters is not None and not re.fullmatch(r"(?!all$)[\w.-]+(,[\w.-]+)*", str(clusters)):
+        raise ValueError(
+            f"clusters must be names of clusters with commas between them, such as one,two, got {clusters!r}"
+        )
     return job_request
 
 

@@ -4,9 +4,10 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, TIMEOUTS, Refused, plain, python
 from snakemake_executor_plugin_submitit.clusters.commands import Commands
@@ -47,17 +48,43 @@ STUCK = re.compile(
     r"Held|Config|BadConstraints|NodeLimit|TimeLimit|PerJob|Minutes|Invalid|NotAllowed|NotAvail|NeverSatisfied|launch",
     re.I,
 )
+# The whole answer of `sbatch --parsable`: the number of the job, and the cluster if one was named. Some wrappers of sites drop the option.
+ID = re.compile(r"(?:Submitted batch job )?(\d+)(?:(?:;| on cluster )([\w.-]+))?")
+# Variables of Slurm that neither describe the job that this process runs in, nor change what is asked or submitted: where its controller
+# is, and options of sbatch that no rule states.
+KEPT = {
+    *("SLURM_CONF", "SLURM_JWT", "SBATCH_ACCTG_FREQ", "SBATCH_DEBUG", "SBATCH_DELAY_BOOT", "SBATCH_EXPORT"),
+    *("SBATCH_GET_USER_ENV", "SBATCH_IGNORE_PBS", "SBATCH_PROFILE", "SBATCH_RESERVATION", "SBATCH_WCKEY"),
+}
+
+
+class Row(NamedTuple):
+    """A task in the listing of squeue: its name, the name of its array, Slurm's word for its state, and the reason for which it waits."""
+
+    task: str
+    array: str
+    state: str
+    reason: str
 
 
 class Slurm:
-    """Slurm through sbatch (with submitit's script), squeue, sacct and scancel."""
+    """Slurm through sbatch (with submitit's script), squeue, sacct, scontrol and scancel.
+
+    A task is named by its number, and by its cluster if the submission named one: `77_3`, or `77_3;wice`.
+
+    Attributes:
+        own: tasks that the queue has shown under the name of their array.
+        prints_ids: whether what sbatch prints has proved to be the number of the array and nothing else.
+    """
 
     name = "slurm"
 
     def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
         self.stuck: dict[str, str] = {}
         self.waiting: set[str] = set()
-        missing = [name for name in ("sbatch", "squeue", "scancel") if not shutil.which(name)]
+        self.own: set[str] = set()
+        self.prints_ids = False
+        missing = [name for name in ("sbatch", "squeue", "scontrol", "scancel") if not shutil.which(name)]
         if missing:
             raise RuntimeError(
                 f"there is no {' and no '.join(missing)} on this machine: run it where Slurm's commands are, or with "
@@ -103,6 +130,9 @@ class Slurm:
 
     def longest(self, request: Request, minutes: int) -> int | None:
         options = request.options()
+        if request.clusters or "clusters" in options:
+            # The limits of another cluster are not known.
+            return None
         # Slurm chooses one of several partitions.
         names = str(options.get("partition", request.partition or "")).split(",")
         limits = [self.limits[name] for name in names if name in self.limits]
@@ -133,6 +163,7 @@ class Slurm:
                 "output": log,
                 "signal": f"B:USR2@{self.grace}",
                 "requeue": True,
+                **({"clusters": request.clusters} if request.clusters else {}),
                 **request.options(),
             },
         )
@@ -146,65 +177,220 @@ class Slurm:
         script = folder / "submission.sh"
         script.write_text(executor._make_submission_file_text(executor._submitit_command_str, ""), encoding="utf-8")
         try:
-            answer = self.commands.run("sbatch", str(script))
+            answer = self.commands.run("sbatch", "--parsable", str(script))
         except TimeoutError:
             raise
         except OSError as error:
             raise _refusal(str(error)) from None
-        array = executor._get_job_id_from_submission_command(answer)
-        names = [f"{array}_{number}" for number in range(len(bundles))] if len(bundles) > 1 else [array]
+        array = self.accepted(answer, folder, name)
+        names = [_task(array, number) for number in range(len(bundles))] if len(bundles) > 1 else [array]
         for number, task in enumerate(names):
             # A task waits for a minute for its pickle of this name.
-            (folder / f"{number}.pkl").rename(folder / f"{task}_submitted.pkl")
+            (folder / f"{number}.pkl").rename(_pickle(folder, task))
         self.waiting = self.waiting | set(names)
         return names
 
-    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
-        user = f"--user={os.getuid()}"
-        listing = self.commands.run("squeue", "--noheader", "--array", "--states=all", user, "--format=%i|%T|%r")
-        rows = [line.strip().split("|", 2) for line in listing.splitlines() if line.count("|") >= 2]
-        known = {task: state for task, state, _ in rows}
-        self.waiting = {task for task, state, _ in rows if state == "PENDING"}
-        self.stuck = {
-            task: reason
-            for task, state, reason in rows
-            if task in tasks and state == "PENDING" and STUCK.search(reason)
-        }
-        states = {task: None if known.get(task, GONE) in ALIVE else known.get(task, GONE) for task in tasks}
-        gone = [task for task, state in states.items() if state == GONE]
-        # The queue forgets a task some minutes after its end; the accounting, where there is one, does not.
-        with contextlib.suppress(OSError):
-            arrays = sorted({task.split("_")[0] for task in gone})
-            if arrays:
-                listing = self.commands.run("sacct", "-X", "-n", "-P", "-o", "JobID,State", "-j", ",".join(arrays))
-                known = dict(line.strip().split("|", 1) for line in listing.splitlines() if "|" in line)
-                # The queue decides whether a task is alive, because the accounting may never have recorded the end of the task.
-                states |= {task: known[task] for task in gone if known.get(task, GONE) not in ALIVE and task in known}
+    def accepted(self, answer: str, folder: Path, name: str) -> str:
+        """The array that sbatch has accepted, by what sbatch printed.
+
+        A site's wrapper may print more, and a number in it may be another job of the user. So the queue is asked which job has the
+        array's name, until a bare number has proved to be right once.
+
+        Raises:
+            OSError: the queue does not answer, and what sbatch printed does not tell.
+            RuntimeError: neither tells.
+        """
+        printed = ";".join(filter(None, match.groups())) if (match := ID.fullmatch(answer.strip())) else ""
+        if printed and self.prints_ids:
+            return printed
+        try:
+            listed = {_array(row.task) for row in self.listed(folder, name)}
+        except OSError:
+            if printed:
+                return printed
+            raise
+        if not listed and not printed:
+            raise RuntimeError(f"sbatch printed {' '.join(answer.split())!r}, and squeue lists no job named {name}")
+        self.prints_ids = listed == {printed}
+        return listed.pop() if listed else printed
+
+    def listed(self, folder: Path, name: str) -> list[Row]:
+        """The tasks of an array that are queued or running, on each cluster to which its script may have been submitted.
+
+        Raises:
+            OSError: the queue of one does not answer.
+        """
+        rows = [
+            row for cluster in _clusters(folder) for row in self.rows(cluster, f"--name={name}") if row.array == name
+        ]
+        self.own.update(row.task for row in rows)
+        return rows
+
+    def rows(self, cluster: str, *options: str) -> Iterator[Row]:
+        """What squeue lists of this user on a cluster; an empty name is the cluster of this machine.
+
+        Raises:
+            OSError: the queue does not answer.
+        """
+        # Without --all, jobs in hidden partitions are left out.
+        query = ("--noheader", "--all", "--array", f"--user={os.getuid()}", "--format=%i|%T|%r|%j", *options)
+        for line in self.commands.run("squeue", *_on(cluster), *query).splitlines():
+            if line.count("|") >= 3:
+                number, state, reason, array = line.strip().split("|", 3)
+                yield Row(f"{number};{cluster}" if cluster else number, array, state, reason)
+
+    def states(self, tasks: Mapping[str, str]) -> dict[str, str | None]:
+        states: dict[str, str | None] = {}
+        stuck: dict[str, str] = {}
+        waiting: set[str] = set()
+        for cluster, here in _by_cluster(tasks).items():
+            rows = [row for row in self.rows(cluster, "--states=all") if here.get(row.task) == row.array]
+            self.own.update(row.task for row in rows)
+            states |= {row.task: None if row.state in ALIVE else row.state for row in rows}
+            pending = [row for row in rows if row.state == "PENDING"]
+            waiting |= {row.task for row in pending}
+            stuck |= {row.task: row.reason for row in pending if STUCK.search(row.reason)}
+            states |= self.unlisted(cluster, {task: array for task, array in here.items() if task not in states})
+        self.stuck, self.waiting = stuck, waiting
         return states
 
-    def cancel(self, tasks: Collection[str]) -> None:
+    def unlisted(self, cluster: str, tasks: Mapping[str, str]) -> dict[str, str | None]:
+        """The states of tasks that squeue does not list. Its listing alone proves nothing: a second source decides.
+
+        Raises:
+            OSError: no second source answers.
+        """
+        states: dict[str, str | None] = {}
+        if not tasks:
+            return states
+        # The queue forgets a task some minutes after its end; the accounting, where there is one, does not. It may never have recorded
+        # the end, so only its word for an end counts.
+        with contextlib.suppress(OSError):
+            numbers = ",".join(sorted({_number(_array(task)) for task in tasks}))
+            query = ("-X", "-n", "-P", "-o", "JobID,State,JobName", "-j", numbers)
+            for line in self.commands.run("sacct", *_on(cluster), *query).splitlines():
+                if line.count("|") >= 2:
+                    number, state, array = line.strip().split("|", 2)
+                    task = f"{number};{cluster}" if cluster else number
+                    if tasks.get(task) == array and state not in ALIVE:
+                        states[task] = state
+        arrays: dict[str, list[str]] = defaultdict(list)
+        for task in tasks:
+            if task not in states:
+                arrays[_number(_array(task))].append(task)
+        for number, members in arrays.items():
+            records = self.records(cluster, number)
+            for task in members:
+                # One record stands for all tasks of an array that have not started.
+                together = records.get((tasks[task], ""), GONE)
+                state = records.get((tasks[task], _place(task)), together)
+                states[task] = None if state in ALIVE else state
+        return states
+
+    def records(self, cluster: str, number: str) -> dict[tuple[str, str], str]:
+        """What the controller knows of an array: the array's name and the place of a task (empty for several tasks) -> their state.
+
+        Raises:
+            OSError: the controller does not answer.
+        """
+        query = ("--all", "--oneliner", "show", "job", number)
+        try:
+            lines = self.commands.run("scontrol", *_on(cluster), *query).splitlines()
+        except OSError as error:
+            if "Invalid job id" not in str(error):
+                raise
+            return {}
+        records = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in lines]
+        return {
+            (record["JobName"], place if (place := record.get("ArrayTaskId", "")).isdigit() else ""): record["JobState"]
+            for record in records
+            if {"JobName", "JobState"} <= record.keys()
+        }
+
+    def cancel(self, tasks: Mapping[str, str]) -> None:
         silence = None
-        for start in range(0, len(tasks), 500):
-            try:
-                self.commands.run("scancel", *list(tasks)[start : start + 500])
-            except OSError as error:
-                # scancel also fails if one of the tasks has ended meanwhile.
-                if isinstance(error, TimeoutError) or BUSY.search(str(error)):
-                    silence = error
+        for cluster, here in _by_cluster(tasks).items():
+            own = [_number(task) for task in here if task in self.own]
+            calls = [own[start : start + 500] for start in range(0, len(own), 500)]
+            # Slurm compares the names of the tasks that this head has not seen in the queue yet.
+            unseen = defaultdict(list)
+            for task, array in here.items():
+                if task not in self.own:
+                    unseen[array].append(_number(task))
+            for words in [*calls, *([f"--name={array}", *numbers] for array, numbers in unseen.items())]:
+                try:
+                    self.commands.run("scancel", *_on(cluster), *words)
+                except OSError as error:
+                    # scancel also fails if one of the tasks has ended meanwhile.
+                    if isinstance(error, TimeoutError) or BUSY.search(str(error)):
+                        silence = error
         if silence:
             raise silence
 
     def stray(self, folder: Path, name: str) -> dict[int, str]:
         # The status files record how jobs ended. Slurm also keeps a record of tasks that it refused.
-        listing = self.commands.run("squeue", "--noheader", "--array", f"--name={name}", "--format=%i").split()
-        tasks = {int(task.partition("_")[2] or 0): task for task in listing}
+        tasks = {int(_place(row.task) or 0): row.task for row in self.listed(folder, name)}
         for number, task in tasks.items():
-            pickled = folder / f"{task}_submitted.pkl"
-            if not pickled.exists():
-                temporary = pickled.with_name(f".{pickled.name}.{os.getpid()}")
+            if not _pickle(folder, task).exists():
+                temporary = folder / f".{number}.{os.getpid()}"
                 _write_pickle(temporary, folder.parent / str(number), 0)
-                temporary.replace(pickled)
+                temporary.replace(_pickle(folder, task))
+        # A task that the queue does not list may still run if it has got its pickle.
+        cluster = _clusters(folder)[0]
+        for path in folder.glob("*_submitted.pkl"):
+            task = path.name.removesuffix("_submitted.pkl")
+            tasks.setdefault(int(_place(task) or 0), f"{task};{cluster}" if cluster else task)
         return tasks
+
+
+def _on(cluster: str) -> list[str]:
+    """The option by which a command of Slurm speaks to a cluster; an empty name is the cluster of this machine."""
+    return [f"--clusters={cluster}"] if cluster else []
+
+
+def _clusters(folder: Path) -> list[str]:
+    """The clusters to one of which the script in the folder may have been submitted; an empty name is the one of this machine."""
+    try:
+        script = (folder / "submission.sh").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return [""]
+    named = re.search(r"^#SBATCH --clusters=(\S+)", script, re.M)
+    return named[1].split(",") if named else [""]
+
+
+def _by_cluster(tasks: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Tasks, and the names of their arrays, by cluster."""
+    clusters: dict[str, dict[str, str]] = defaultdict(dict)
+    for task, array in tasks.items():
+        clusters[task.partition(";")[2]][task] = array
+    return clusters
+
+
+def _number(task: str) -> str:
+    """The name of a task without its cluster."""
+    return task.partition(";")[0]
+
+
+def _place(task: str) -> str:
+    """The place of a task in its array, empty for an array of one."""
+    return _number(task).partition("_")[2]
+
+
+def _array(task: str) -> str:
+    """The array of a task, with its cluster."""
+    number, semicolon, cluster = task.partition(";")
+    return number.partition("_")[0] + semicolon + cluster
+
+
+def _task(array: str, place: int) -> str:
+    """The name of a task by its array, with its cluster, and its place."""
+    number, semicolon, cluster = array.partition(";")
+    return f"{number}_{place}{semicolon}{cluster}"
+
+
+def _pickle(folder: Path, task: str) -> Path:
+    """The file by which submitit's process in a task finds its worker."""
+    return folder / f"{_number(task)}_submitted.pkl"
 
 
 def _write_pickle(path: Path, bundle: Path, minutes: int) -> None:
@@ -232,8 +418,12 @@ def _refusal(message: str) -> Exception:
     return kind(message + (" (would a smaller --submitit-array-size, or a shorter runtime, do?)" if size else ""))
 
 
-def clean_environment() -> None:
-    """Forget the Slurm job that this process runs in, if any, because sbatch would pass its options on to the tasks."""
-    for name in list(os.environ):
-        if name.startswith("SLURM_") and name != "SLURM_CONF":
-            del os.environ[name]
+def clean_environment() -> dict[str, str]:
+    """Forget variables that change what Slurm's commands do; returns those that say something about a submission.
+
+    They describe the Slurm job that this process runs in, whose options sbatch would pass on to the tasks; they are filters and formats
+    of squeue, sacct, scontrol and scancel; or they overrule a rule's request (SBATCH_TIMELIMIT) or break arrays (SBATCH_ARRAY_INX).
+    """
+    foreign = re.compile(r"(SLURM|SBATCH|SQUEUE|SACCT|SCANCEL|SCONTROL|SINFO)_")
+    dropped = {name: os.environ.pop(name) for name in list(os.environ) if foreign.match(name) and name not in KEPT}
+    return {name: value for name, value in dropped.items() if name.startswith("SBATCH_") or name == "SLURM_CLUSTERS"}
