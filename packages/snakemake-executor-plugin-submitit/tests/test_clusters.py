@@ -315,7 +315,7 @@ def test_numbers_that_have_proved_right_once_cost_no_further_question(
 def wice(commands: Bin) -> Bin:
     """Commands that know tasks only if they are asked about the cluster wice."""
     answers = {
-        "squeue": ("1_0|RUNNING|None|rule-1\n", ""),
+        "squeue": ("1_0|RUNNING|None|rule-1\n1_4|RUNNING|None|rule-1\n", ""),
         "sacct": ("1_1|FAILED|rule-1\n", ""),
         "scontrol": ("JobId=9 ArrayJobId=1 ArrayTaskId=2 JobName=rule-1 JobState=RUNNING\n", UNKNOWN),
     }
@@ -333,13 +333,8 @@ def test_each_cluster_is_asked_about_its_own_tasks(slurm: Slurm, wice: Bin) -> N
     tasks = of("1_0;wice", "1_1;wice", "1_2;wice", "1_3;wice", "1_0", "1_0;genius")
     expected = {"1_0;wice": None, "1_1;wice": "FAILED", "1_2;wice": None, "1_3;wice": GONE}
     assert slurm.states(tasks) == expected | {"1_0": GONE, "1_0;genius": GONE}
-    slurm.cancel(tasks)
-    assert sorted(wice.calls("scancel")) == [
-        ["--clusters=genius", "--name=rule-1", "1_0"],
-        ["--clusters=wice", "--name=rule-1", "1_1", "1_2", "1_3"],
-        ["--clusters=wice", "1_0"],
-        ["--name=rule-1", "1_0"],
-    ]
+    slurm.cancel(tasks | of("1_4", "1_4;wice"))
+    assert wice.calls("scancel") == [["--clusters=wice", "1_0", "1_1", "1_2", "1_4"]]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +348,7 @@ def test_an_array_is_looked_for_on_all_clusters_that_may_have_it(
     with pytest.raises(OSError, match="Socket timed out"):
         slurm.submit(folder, "rule-1", [tmp_path / "array" / "0"], request_, 30)
     assert "#SBATCH --clusters=genius,wice" in (folder / "submission.sh").read_text().splitlines()
-    assert slurm.stray(folder, "rule-1") == {0: "1_0;wice"}
+    assert slurm.stray(folder, "rule-1") == {0: "1_0;wice", 4: "1_4;wice"}
     assert (folder / "1_0_submitted.pkl").exists(), "the task does not know its cluster's name"
 
 
@@ -480,10 +475,31 @@ def test_all_tasks_are_cancelled_in_commands_of_a_bearable_length(slurm: Slurm, 
     assert 1 < len(calls) <= 5
 
 
-def test_tasks_that_the_queue_has_not_shown_are_cancelled_under_their_name_alone(slurm: Slurm, commands: Bin) -> None:
+def test_a_task_is_cancelled_only_if_the_queue_shows_it_under_its_name(slurm: Slurm, commands: Bin) -> None:
     """A number that sbatch seems to have printed may be another job of the user."""
-    slurm.cancel(seen(slurm, commands, 1) | of("1_1", "1_2") | of("5", array="rule-2"))
-    assert commands.calls("scancel") == [["1_0"], ["--name=rule-1", "1_1", "1_2"], ["--name=rule-2", "5"]]
+    tasks = seen(slurm, commands, 1)
+    rows = listing("1_1|RUNNING|None") + listing("1_2|RUNNING|None", "5|PENDING|Priority", array="mine")
+    commands.answer("squeue", rows)
+    slurm.cancel(tasks | of("1_1", "1_2") | of("5", array="rule-2"))
+    assert commands.calls("scancel") == [["1_0", "1_1"]]
+
+
+def test_a_task_that_squeue_does_not_list_is_cancelled_if_the_controller_knows_its_name(
+    slurm: Slurm, commands: Bin
+) -> None:
+    commands.answer("scontrol", RECORDS)
+    slurm.cancel(of("1_0", "1_3") | of("1_1", array="mine"))
+    assert commands.calls("scancel") == [["1_0", "1_3"]]
+
+
+def test_tasks_that_the_queue_has_shown_are_cancelled_whether_it_answers_or_not(slurm: Slurm, commands: Bin) -> None:
+    tasks = seen(slurm, commands, 1)
+    commands.answer("squeue", error="Unable to contact slurm controller\n", code=1)
+    slurm.cancel(tasks)
+    assert commands.calls("scancel") == [["1_0"]]
+    with pytest.raises(OSError, match="Unable to contact"):
+        slurm.cancel(tasks | of("1_1"))
+    assert commands.calls("scancel") == [["1_0"], ["1_0"]]
 
 
 def test_nothing_to_cancel_is_no_command(slurm: Slurm, commands: Bin) -> None:
@@ -493,10 +509,11 @@ def test_nothing_to_cancel_is_no_command(slurm: Slurm, commands: Bin) -> None:
 
 
 def test_a_scancel_that_does_not_answer_is_an_error(slurm: Slurm, commands: Bin) -> None:
+    tasks = seen(slurm, commands, 1)
     (commands.folder / "scancel").write_text("#!/bin/bash\nsleep 60\n")
     slurm.commands.limit = 0.2
     with pytest.raises(TimeoutError, match="scancel did not answer"):
-        slurm.cancel(of("1"))
+        slurm.cancel(tasks)
 
 
 def test_a_scancel_that_does_not_reach_slurm_is_an_error_after_all_tasks_were_tried(

@@ -39,7 +39,7 @@ def test_every_setting_has_a_sentence_of_help_and_a_default() -> None:
 def test_settings_that_a_resource_overrides_say_so() -> None:
     settings = {field.name: field.metadata["help"] for field in fields(plugin.ExecutorSettings)}
     named = [name for name, (where, _) in TABLE.items() if where in settings and name in settings[where]]
-    assert {TABLE[name][0] for name in named} == {"partition", "account", "qos", "constraint", "gres"}
+    assert {TABLE[name][0] for name in named} == {"partition", "account", "qos", "constraint", "clusters", "gres"}
 
 
 ANOTHER = """

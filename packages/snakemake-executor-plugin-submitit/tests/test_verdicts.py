@@ -153,6 +153,14 @@ def test_a_task_without_a_log_whose_end_is_known_was_not_cancelled(judge: Judge,
     assert keys(judge.settle(task, word)) == ["0"]
 
 
+def test_a_task_whose_jobs_have_failed_starts_none_of_them_if_it_is_in_the_queue_after_all(
+    judge: Judge, tmp_path: Path
+) -> None:
+    task = claimed(judge, tmp_path, None)
+    judge.settle(task, "CANCELLED by 0")
+    assert (task.folder / "revoked").exists()
+
+
 def test_a_task_that_the_queue_has_forgotten_and_that_has_a_log_was_not_cancelled(judge: Judge, tmp_path: Path) -> None:
     assert keys(judge.settle(claimed(judge, tmp_path, None), GONE)) == ["0"]
 

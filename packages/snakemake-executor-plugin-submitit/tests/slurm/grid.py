@@ -1,6 +1,7 @@
 """A miniature grid on Slurm: the Snakefile, the runs of Snakemake, and the states of jobs and tasks."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,6 +152,18 @@ def slurm(*command: str) -> str:
     process = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert process.returncode == 0, f"{' '.join(command)} failed: {process.stderr}"
     return process.stdout
+
+
+def wrapper(grid: Grid, name: str, before: str) -> dict[str, str]:
+    """Put a script before a command of Slurm, which is $real there; it knows how often it was called before as $n."""
+    folder = grid.folder / "bin"
+    folder.mkdir(exist_ok=True)
+    script = folder / name
+    lines = ["#!/bin/bash", 'n=$(wc -l < "$0.log"); echo "$@" >> "$0.log"', f"real={shutil.which(name)}", before]
+    script.write_text("\n".join([*lines, 'exec $real "$@"\n']))
+    (folder / f"{name}.log").touch()
+    script.chmod(0o755)
+    return {"PATH": f"{folder}{os.pathsep}{environment()['PATH']}"}
 
 
 def wait(what: str, check: Callable[[], bool], seconds: float = 60, report: Callable[[], str] = str) -> None:

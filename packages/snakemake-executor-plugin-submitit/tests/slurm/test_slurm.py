@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from grid import OPTIONS, Grid, slurm, wait
+from grid import OPTIONS, Grid, slurm, wait, wrapper
 from workflow import environment
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_statuses
@@ -29,18 +29,6 @@ def names(count: int) -> set[str]:
 
 def once(count: int) -> dict[str, int]:
     return dict.fromkeys(names(count), 1)
-
-
-def wrapper(grid: Grid, name: str, before: str) -> dict[str, str]:
-    """Put a script before a command of Slurm; it knows how often it was called before as $n."""
-    real = shutil.which(name)
-    folder = grid.folder / "bin"
-    folder.mkdir(exist_ok=True)
-    script = folder / name
-    script.write_text(f'#!/bin/bash\nn=$(wc -l < "$0.log"); echo "$@" >> "$0.log"\n{before}\nexec {real} "$@"\n')
-    (folder / f"{name}.log").touch()
-    script.chmod(0o755)
-    return {"PATH": f"{folder}{os.pathsep}{environment()['PATH']}"}
 
 
 def test_a_grid_of_200_jobs_runs_each_once_in_few_tasks(grid: Grid) -> None:

@@ -73,7 +73,7 @@ class Slurm:
     A task is named by its number, and by its cluster if the submission named one: `77_3`, or `77_3;wice`.
 
     Attributes:
-        own: tasks that the queue has shown under the name of their array.
+        own: tasks that Slurm has shown under the name of their array.
         prints_ids: whether what sbatch prints has proved to be the number of the array and nothing else.
     """
 
@@ -285,6 +285,7 @@ class Slurm:
                 together = records.get((tasks[task], ""), GONE)
                 state = records.get((tasks[task], _place(task)), together)
                 states[task] = None if state in ALIVE else state
+        self.own.update(task for task, state in states.items() if state != GONE)
         return states
 
     def records(self, cluster: str, number: str) -> dict[tuple[str, str], str]:
@@ -310,16 +311,16 @@ class Slurm:
     def cancel(self, tasks: Mapping[str, str]) -> None:
         silence = None
         for cluster, here in _by_cluster(tasks).items():
-            own = [_number(task) for task in here if task in self.own]
-            calls = [own[start : start + 500] for start in range(0, len(own), 500)]
-            # Slurm compares the names of the tasks that this head has not seen in the queue yet.
-            unseen = defaultdict(list)
-            for task, array in here.items():
-                if task not in self.own:
-                    unseen[array].append(_number(task))
-            for words in [*calls, *([f"--name={array}", *numbers] for array, numbers in unseen.items())]:
+            if not self.own.issuperset(here):
+                # `scancel --name` would not do: with one task of an array that waits, it cancels the whole array.
                 try:
-                    self.commands.run("scancel", *_on(cluster), *words)
+                    self.states(here)
+                except OSError as error:
+                    silence = error
+            own = [_number(task) for task in here if task in self.own]
+            for start in range(0, len(own), 500):
+                try:
+                    self.commands.run("scancel", *_on(cluster), *own[start : start + 500])
                 except OSError as error:
                     # scancel also fails if one of the tasks has ended meanwhile.
                     if isinstance(error, TimeoutError) or BUSY.search(str(error)):
