@@ -63,6 +63,8 @@ class Controller:
         self.log = (folder / "controller.jsonl").open("a")
         self.faults = list(trial.faults)
         self.disk: float | None = None
+        # Until then the queue seems to be empty.
+        self.blind = 0.0
         # No more faults.
         self.calm = False
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -100,12 +102,14 @@ class Controller:
                     break
                 final = code == 0
                 if final:
-                    self.calm = True
-                    self.note("finished", alive=[task.name for task in self.tasks.values() if task.alive])
+                    self.calm, self.blind = True, 0.0
+                    self.note(
+                        "finished", alive=[task.name for task in self.tasks.values() if task.alive and not task.denied]
+                    )
                     self.full(False)
                 self.start_head("rest" if final else "work")
         for task in self.tasks.values():
-            if task.alive:
+            if task.alive and not task.denied:
                 self.note("left", task=task.name, state=task.state)
         left = list(descendants(os.getpid()))
         if left:
@@ -278,7 +282,10 @@ class Controller:
         states: dict[str, str | None] = {}
         for name in names:
             task = self.tasks.get(name)
-            if task is None or (self.trial.forgets and not task.alive and time.time() > task.ended + 0.2):
+            if task and time.time() < self.blind:
+                task.denied = task.denied or task.alive
+                states[name] = "GONE"
+            elif task is None or (self.trial.forgets and not task.alive and time.time() > task.ended + 0.2):
                 states[name] = "GONE"
             else:
                 states[name] = None if task.alive else task.state
@@ -327,6 +334,11 @@ class Controller:
         if kind == "full disk":
             self.note("fault", fault=kind)
             self.full(True, 0.05 + 0.4 * drawn)
+            return True
+        if kind == "blind queue":
+            self.note("fault", fault=kind)
+            # Shorter than the patience with a heart that is still.
+            self.blind = time.time() + 0.05 + 0.4 * drawn
             return True
         if kind == "damage":
             return self.damage(drawn)

@@ -27,6 +27,7 @@ class Task:
     Attributes:
         ending: the word for its end and whether it is requeued then, once a fault or a request has decided it.
         kill_at: when Slurm's patience ends.
+        denied: whether the head was told that the task is gone while it was not.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Task:
     ended: float = 0.0
     ending: tuple[str, bool] | None = None
     kill_at: float | None = None
+    denied: bool = False
 
     @property
     def alive(self) -> bool:

@@ -22,6 +22,7 @@ WEIGHTS = {
     "USR2": 2,
     "damage": 3,
     "full disk": 2,
+    "blind queue": 2,
 }
 
 

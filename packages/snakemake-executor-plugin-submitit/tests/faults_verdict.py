@@ -150,6 +150,13 @@ def unexplained(record: dict[str, Any], runs: list[Run], events: list[dict[str, 
     # Of a task that is forgotten before it ran anything, nobody knows more.
     if "before it started" in record["message"] and not last and any(event["task"] in tasks for event in faults):
         return []
+    # A task that has not started is given up if the queue seems to be empty twice.
+    blind = any(
+        event["kind"] == "fault" and event.get("fault") == "blind queue" and event["time"] < record["time"]
+        for event in events
+    )
+    if "before it started" in record["message"] and not last and blind:
+        return []
     # Without accounting, nobody knows what became of the task.
     if "(GONE)" in record["message"] and any(event["task"] in tasks for event in faults):
         return []

@@ -308,6 +308,12 @@ def test_numbers_that_have_proved_right_once_cost_no_further_question(
     assert len(commands.calls("squeue")) == 1
 
 
+def test_a_site_that_prints_a_wrong_number_is_never_believed(slurm: Slurm, commands: Bin, tmp_path: Path) -> None:
+    commands.answer("sbatch", "874\n")
+    commands.answer("squeue", listing("77|PENDING|Priority"))
+    assert [submit(slurm, tmp_path / str(number), 1) for number in range(3)] == [["77"]] * 3
+
+
 # Several clusters behind one login.
 
 
@@ -380,6 +386,7 @@ def test_a_task_in_the_queue_has_no_end_and_one_that_is_over_has_the_word_of_slu
     commands.answer("squeue", "a line without columns\nhalf|a line\n" + listing(*rows))
     assert slurm.states(of("1_0", "1_1", "1_2")) == {"1_0": None, "1_1": None, "1_2": "FAILED"}
     assert commands.calls("sacct") == [], "the accounting was asked about tasks that the queue knows"
+    assert "--all" in commands.calls("squeue")[0], "tasks in hidden partitions are not listed"
 
 
 def test_the_accounting_knows_the_end_of_a_task_that_the_queue_has_forgotten(slurm: Slurm, commands: Bin) -> None:

@@ -23,10 +23,19 @@ from snakemake_executor_plugin_submitit.worker import BEAT
 
 # The worker.
 
+# A file system takes its time.
 PROGRAM = """
-import sys
+import sys, time
+from pathlib import Path
 from snakemake_executor_plugin_submitit import worker
 
+unlink = Path.unlink
+
+def slowly(path, **options):
+    time.sleep(0.3)
+    unlink(path, **options)
+
+Path.unlink = slowly
 worker.BEAT = 0.05
 worker.Worker(sys.argv[1])()
 """
@@ -199,6 +208,33 @@ def test_the_next_head_starts_no_job_of_a_task_whose_heart_beats(
     # Its worker is killed, and so is what would have deleted the heartbeat.
     assert poll(head, clock, QUIET + 30) == []
     assert len(cluster.submitted) == 3, "the job is lost"
+
+
+def test_the_next_head_submits_the_jobs_of_a_worker_that_has_ended_at_once(
+    head: Dispatcher, clock: Clock, cluster: Cluster, tmp_path: Path, messages: list[str]
+) -> None:
+    submitted(head, clock)
+    cluster.ended["1_0"] = "COMPLETED"
+    head.hold.close()
+    submitted(begin(cluster, tmp_path, messages), clock)
+    assert len(cluster.submitted) == 2
+
+
+def test_nothing_is_submitted_beside_a_task_of_unknown_jobs_whose_heart_beats(
+    running: Path, head: Dispatcher, clock: Clock, cluster: Cluster, tmp_path: Path, messages: list[str]
+) -> None:
+    (running / "bundle.json").write_text("")
+    head.hold.close()
+    beat(running, 1)
+    cluster.ended.clear()
+    head = begin(cluster, tmp_path, messages)
+    head.add([(Job("other", "rule", "shell", "true"), Request(), None)])
+    poll(head, clock, 6)
+    cluster.ended["1_0"] = "CANCELLED"
+    assert poll(head, clock, QUIET) == []
+    assert len(cluster.submitted) == 1
+    poll(head, clock, 30)
+    assert len(cluster.submitted) == 2
 
 
 def test_the_next_head_takes_what_a_task_has_done_that_the_cluster_does_not_know(

@@ -166,6 +166,15 @@ def test_a_reason_for_which_a_task_waits_is_said_once(
     assert [message.partition("queue: ")[2].split()[0] for message in messages] == ["PartitionConfig", "JobHeldUser"]
 
 
+def test_a_person_is_told_on_which_cluster_a_task_waits(
+    head: Dispatcher, clock: Clock, cluster: Cluster, messages: list[str]
+) -> None:
+    cluster.stuck = {"1_0;wice": "PartitionConfig"}
+    submitted(head, clock)
+    poll(head, clock, 10)
+    assert "`scontrol show job 1_0 --clusters=wice`" in messages[0]
+
+
 def test_a_trouble_is_said_again_once_a_minute_until_it_ends(
     head: Dispatcher, clock: Clock, cluster: Cluster, messages: list[str]
 ) -> None:

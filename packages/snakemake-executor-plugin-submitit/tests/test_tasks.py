@@ -232,6 +232,7 @@ def test_a_job_waits_for_the_end_of_a_task_that_makes_its_output(
     tasks.add(task)
     task.state = state
     assert tasks.is_blocked(Job("other", "rule", "shell", "", outputs=("b.txt", "a.txt"))) == is_blocked
+    assert tasks.is_blocked(Job("a", "rule", "shell", "")) == is_blocked, "a job without outputs has its key alone"
     assert not tasks.is_blocked(Job("other", "rule", "shell", "", outputs=("b.txt",)))
 
 
@@ -258,7 +259,10 @@ def test_tasks_that_are_being_stopped_are_still_alive(tmp_path: Path) -> None:
     assert [task.state for task in tasks.alive()] == [TaskState.ALIVE, TaskState.STOPPING]
 
 
-@pytest.mark.parametrize(("name", "log"), [("7_0", "7_0_0_log.out"), ("123.456", "123_0_log.out")])
+NAMES = [("7_0", "7_0_0_log.out"), ("7_0;wice", "7_0_0_log.out"), ("123.456", "123_0_log.out")]
+
+
+@pytest.mark.parametrize(("name", "log"), NAMES)
 def test_the_log_of_a_task_is_the_first_that_it_wrote(tmp_path: Path, name: str, log: str) -> None:
     task = task_of(tmp_path / "array", 0, "a")
     task.name = name

@@ -19,7 +19,7 @@ from snakemake_executor_plugin_submitit.ending import RunningJob
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.restart import find_tasks, hold, make_ledger, remove_empty
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
-from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting, named
+from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting, as_arguments, named
 from snakemake_executor_plugin_submitit.verdicts import Judge, Verdict
 from snakemake_executor_plugin_submitit.watch import Watch
 
@@ -280,7 +280,9 @@ class Dispatcher:
         for name, reason in self.cluster.stuck.items():
             if reason not in self.reasons:
                 self.reasons.add(reason)
-                self.say(f"submitit: job {name} waits in the queue: {reason} (see `scontrol show job {name}`)")
+                self.say(
+                    f"submitit: job {name} waits in the queue: {reason} (see `scontrol show job {as_arguments(name)}`)"
+                )
         for task in alive:
             state = states[task.name]
             task.reported_over = 0 if state is None else task.reported_over + 1
@@ -424,7 +426,7 @@ class Dispatcher:
                 self.cluster.cancel(dict.fromkeys(strays, pending.name))
         except OSError as error:
             self.is_deaf = isinstance(error, TimeoutError)
-            names = [task.name for task in alive] + ([f"--name={pending.name}"] if pending else [])
+            names = [as_arguments(task.name) for task in alive] + ([f"--name={pending.name}"] if pending else [])
             self.say(f"submitit: cannot cancel tasks ({error}), please cancel: {' '.join(names)}")
 
     def rest(self, seconds: float = 30) -> None:
@@ -457,7 +459,7 @@ class Dispatcher:
                         if not self.may_live(task) or heartbeat(task.folder) is None:
                             self.tasks.forget(task)
             time.sleep(0.2 if self.cluster.name == "local" else 1)
-        left = [task.name for task in self.tasks.alive() if task.state is TaskState.STOPPING]
+        left = [as_arguments(task.name) for task in self.tasks.alive() if task.state is TaskState.STOPPING]
         if left:
             self.say(f"submitit: still in the queue of {self.cluster.name}, please cancel: {' '.join(left)}")
 

@@ -152,6 +152,11 @@ def named(tasks: Iterable[Task]) -> dict[str, str]:
     return {task.name: array_name(task.folder.parent) for task in tasks if task.name}
 
 
+def as_arguments(name: str) -> str:
+    """The name of a task as a person gives it to a command of Slurm."""
+    return name.replace(";", " --clusters=")
+
+
 def array_name(folder: Path) -> str:
     """The name of an array by its folder. The rule comes first, since a queue's listing shows the first letters only."""
     stamp, _, rule = folder.name.rpartition("-")
@@ -224,6 +229,6 @@ class Tasks:
                 yield other.task
 
     def is_blocked(self, job: Job) -> bool:
-        """Whether a task that makes an output of the job is still being stopped."""
-        others = [self.by_output[path].task for path in job.outputs if path in self.by_output]
-        return any(task.state is TaskState.STOPPING for task in others)
+        """Whether a task that has the job, or makes an output of it, is still being stopped."""
+        others = [self.by_output.get(path) for path in job.outputs] + [self.by_key.get(job.key)]
+        return any(other and other.task.state is TaskState.STOPPING for other in others)
