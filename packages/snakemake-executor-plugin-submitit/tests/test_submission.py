@@ -188,6 +188,25 @@ def test_nothing_is_submitted_before_the_limits_of_the_cluster_are_known(
     assert (asked, len(cluster.submitted)) == ([0, 0], 2), "the limits are asked for once"
 
 
+def test_a_cluster_that_was_silent_for_long_may_refuse_as_often_as_any(
+    head: Head, cluster: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal for an unknown reason is final only after several attempts."""
+    answers: list[Exception] = [OSError("no answer")] * (submission.TRIES + 1)
+
+    def learn() -> None:
+        if answers:
+            raise answers.pop()
+
+    monkeypatch.setattr(cluster, "learn", learn)
+    cluster.errors = [RuntimeError("something new")]
+    head.add(1, Request())
+    head.flush()
+    while cluster.errors:
+        head.retry()
+    assert (head.judge.verdicts, head.buffered()) == ([], ["rule0"])
+
+
 def test_the_last_job_of_a_larger_bundle_has_its_minutes_too(head: Head, cluster: Queue) -> None:
     """It may start when the ten minutes of the bundle are nearly over."""
     head.add(2, Request(minutes=30, bundle=2))

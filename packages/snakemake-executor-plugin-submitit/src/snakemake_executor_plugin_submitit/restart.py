@@ -98,7 +98,7 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
     tasks: list[Task] = []
     arrays: list[Path] = []
     try:
-        for array in sorted(path for path in ledger.iterdir() if path.is_dir() or path.is_symlink()):
+        for array in sorted(path for path in ledger.iterdir() if path.is_dir()):
             check_private(array)
             about = None
             with suppress(OSError):
