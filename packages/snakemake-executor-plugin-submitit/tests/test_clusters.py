@@ -221,6 +221,7 @@ def test_a_task_may_request_what_its_quality_of_service_allows(
     slurm: Slurm, commands: Bin, qos: str | None, extra: str | None, minutes: int, longest: int | None
 ) -> None:
     """Where none is named, it may be any of them."""
+    commands.answer("scontrol")
     commands.answer("sacctmgr", "free|\nquick|01:00:00\nnormal|2-00:00:00\n")
     slurm.learn()
     assert slurm.longest(Request(qos=qos, extra=extra), minutes) == longest

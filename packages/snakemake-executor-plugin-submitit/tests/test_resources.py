@@ -97,7 +97,7 @@ def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
         ({"runtime": "long"}, "runtime must be a whole number of at least 1, got 'long'"),
         ({"slurm_extra": "-n 5"}, "not of the form --option"),
         ({"clusters": "all"}, "clusters must be names of clusters"),
-        ({"clusters": ["one", "two"]}, "clusters must be names of clusters"),
+        ({"clusters": ["one", "two"]}, "clusters must be text"),
         ({"slurm_extra": "--clusters=all"}, "clusters must be names of clusters"),
     ],
 )
