@@ -226,7 +226,7 @@ def test_a_slurm_that_does_not_answer_ends_the_run_after_the_minutes_of_the_sett
     """The commands of Slurm are there, but the controller is not."""
     commands = folder / "slurm-commands"
     commands.mkdir()
-    for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo"):
+    for name in ("sbatch", "squeue", "sacct", "scontrol", "scancel", "sinfo"):
         (commands / name).write_text(
             f"#!/bin/sh\necho '{name}: error: Unable to contact slurm controller' >&2\nexit 1\n"
         )
