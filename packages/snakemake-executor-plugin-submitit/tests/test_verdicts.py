@@ -7,7 +7,7 @@ import pytest
 from stub import claim, task_of
 
 from snakemake_executor_plugin_submitit import failures
-from snakemake_executor_plugin_submitit.bundles import Status
+from snakemake_executor_plugin_submitit.bundles import HEARTBEAT, Status, heartbeat
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, Tasks, TaskState, Waiting
 from snakemake_executor_plugin_submitit.verdicts import Judge
@@ -159,6 +159,13 @@ def test_a_task_whose_jobs_have_failed_starts_none_of_them_if_it_is_in_the_queue
     task = claimed(judge, tmp_path, None)
     judge.settle(task, "CANCELLED by 0")
     assert (task.folder / "revoked").exists()
+
+
+def test_a_task_that_is_over_has_no_sign_of_life_for_the_next_head(judge: Judge, tmp_path: Path) -> None:
+    task = claimed(judge, tmp_path, "failed", None)
+    (task.folder / HEARTBEAT).touch()
+    judge.settle(task, "NODE_FAIL")
+    assert heartbeat(task.folder) is None and task.folder.exists()
 
 
 def test_a_task_that_the_queue_has_forgotten_and_that_has_a_log_was_not_cancelled(judge: Judge, tmp_path: Path) -> None:

@@ -232,6 +232,12 @@ def heartbeat(folder: Path) -> int | None:
     return None
 
 
+def silence(folder: Path) -> None:
+    """Delete the sign of life of a task that is over, which a worker leaves if all its processes are killed at once."""
+    with suppress(OSError):
+        (folder / HEARTBEAT).unlink(missing_ok=True)
+
+
 def close_job(folder: Path, number: int) -> None:
     """Note that Snakemake knows how a job ended, so that a later head does not report the end again."""
     status = folder / "status"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from snakemake_executor_plugin_submitit import failures
-from snakemake_executor_plugin_submitit.bundles import Job, Status, note_failure, read_statuses, revoke
+from snakemake_executor_plugin_submitit.bundles import Job, Status, note_failure, read_statuses, revoke, silence
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskJob, Tasks, TaskState, Waiting
 from snakemake_executor_plugin_submitit.worker import tail
@@ -124,6 +124,8 @@ class Judge:
         was_stopped, task.state = task.state is TaskState.STOPPING, TaskState.OVER
         # If the task is queued after all, it starts no job beside the task that gets the job next.
         revoke(task.folder)
+        # The folder of a failure stays, and the next head need not wait for this worker.
+        silence(task.folder)
         cause = failures.of_state(word, _log_end(task))
         if word == GONE and task.log() is None:
             # Slurm keeps no record of a task that is cancelled before it starts; a task that has started has a log.
