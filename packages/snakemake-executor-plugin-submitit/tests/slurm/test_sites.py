@@ -121,9 +121,10 @@ def test_ctrl_c_cancels_the_tasks_of_the_grid_and_nothing_else_at_each_site(
     assert mine in slurm("squeue", "--noheader", "--format=%i").split(), "a foreign job was cancelled"
 
 
-def test_a_head_in_a_job_of_one_core_submits_larger_tasks(grid: Grid) -> None:
+def test_a_head_in_a_small_job_submits_larger_tasks(grid: Grid) -> None:
     """sbatch would pass the limits of the head's own job on to the tasks."""
-    grid.write(2, f"echo $SLURM_CPUS_PER_TASK > cores-{{wildcards.job}}; sleep {SECONDS}", "bundle=1, cpus_per_task=2")
+    told = "echo $SLURM_MEM_PER_NODE ${{SLURM_MEM_PER_CPU-}} > memory-{wildcards.job}"
+    grid.write(2, f"{told}; sleep {SECONDS}", "bundle=1, mem_mb=700")
     command = shlex.join([sys.executable, "-m", "snakemake", *OPTIONS, "--retries", "1"])
     options = ["--parsable", "--ntasks=1", "--cpus-per-task=1", "--mem-per-cpu=500", "--time=5", "--output=head.log"]
     job = subprocess.run(
@@ -136,5 +137,5 @@ def test_a_head_in_a_job_of_one_core_submits_larger_tasks(grid: Grid) -> None:
     ).stdout.strip()
     wait("the head ends", lambda: job not in grid.tasks(), 120, report=grid.report)
     assert grid.starts() == {"0": 1, "1": 1}, grid.report()
-    assert [(grid.folder / f"cores-{number}").read_text() for number in range(2)] == ["2\n", "2\n"]
+    assert [(grid.folder / f"memory-{number}").read_text() for number in range(2)] == ["700\n", "700\n"]
     assert (grid.folder / "all.txt").read_text() == "0\n1\n"
