@@ -190,7 +190,7 @@ DATA = (
     ),
     Bad(
         "other columns",
-        f"data topic: {TOPICS_FILE} has no column 'text', ... did you mean 'text;label'?",
+        f"data topic: {TOPICS_FILE} has no column 'text', ... seems to have semicolons",
         file(TOPICS_FILE, TOPICS.replace(",", ";")),
     ),
     Bad(
