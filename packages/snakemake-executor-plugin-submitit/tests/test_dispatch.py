@@ -102,9 +102,19 @@ class Silent(Stub):
         raise OSError("squeue: Unable to contact slurm controller")
 
 
-def test_a_silent_cluster_is_reported_again_and_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class SilentFromTheStart(Stub):
+    """A cluster that does not even tell its limits."""
+
+    def learn(self) -> None:
+        raise OSError("scontrol: Unable to contact slurm controller")
+
+
+@pytest.mark.parametrize("silent", [Silent, SilentFromTheStart])
+def test_a_silent_cluster_is_reported_again_and_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: type[Stub]
+) -> None:
     monkeypatch.setattr(dispatch, "REMIND", 0.2)
-    head, messages = dispatcher(Silent(), tmp_path / "ledger", unreachable_minutes=1 / 60)
+    head, messages = dispatcher(silent(), tmp_path / "ledger", unreachable_minutes=1 / 60)
     add(head, "job")
     began = time.monotonic()
     with pytest.raises(Unreachable, match="--submitit-unreachable-minutes"):

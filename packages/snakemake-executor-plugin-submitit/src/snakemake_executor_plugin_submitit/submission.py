@@ -135,8 +135,15 @@ class Submitter:
             try:
                 yield self.cluster.learn
             except OSError as error:
-                self.postpone(error)
+                self.delay()
+                minutes = self.settings.unreachable_minutes
+                self.report(
+                    "queue",
+                    f"the cluster does not answer ({error}): asking again, for {minutes:g} minutes at most (--submitit-unreachable-minutes)",
+                )
                 return
+            if self.failures:
+                self.report("queue", "")
             self.has_learnt, self.failures = True, 0
             if self.closing:
                 return
@@ -265,10 +272,14 @@ class Submitter:
         # The head may have been interrupted during the submission.
         return not self.closing
 
-    def postpone(self, error: Exception) -> None:
-        """Delay the next submission, by longer the more submissions have failed."""
+    def delay(self) -> None:
+        """Delay the next submission, by longer the more often this has happened."""
         self.failures += 1
         self.retry_at = time.time() + min(2**self.failures, 300)
+
+    def postpone(self, error: Exception) -> None:
+        """Delay the next submission, because one has failed."""
+        self.delay()
         if not isinstance(error, Refused):
             self.report("submission", f"cannot submit ({error}): trying again")
 
