@@ -164,6 +164,7 @@ def test_a_task_whose_jobs_have_failed_starts_none_of_them_if_it_is_in_the_queue
 def test_a_task_that_is_over_has_no_sign_of_life_for_the_next_head(judge: Judge, tmp_path: Path) -> None:
     task = claimed(judge, tmp_path, "failed", None)
     (task.folder / HEARTBEAT).touch()
+    judge.read(task)
     judge.settle(task, "NODE_FAIL")
     assert heartbeat(task.folder) is None and task.folder.exists()
 
