@@ -269,11 +269,7 @@ class Dispatcher:
             states = yield lambda: self.cluster.states(named(alive))
         except OSError as error:
             self.pause = min(self.pause * 2, ASK_MOST)
-            minutes = self.settings.unreachable_minutes
-            self.report(
-                "queue",
-                f"the cluster does not answer ({error}): asking again, for {minutes:g} minutes at most (--submitit-unreachable-minutes)",
-            )
+            self.report("queue", self.settings.asking_again("the cluster does not answer", error))
             return
         self.report("queue", "")
         self.pause = min(self.pause * 1.3, ASK_MOST)

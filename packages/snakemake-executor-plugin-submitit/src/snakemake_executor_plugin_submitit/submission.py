@@ -54,6 +54,10 @@ class Settings:
     bundle: Bundle
     unreachable_minutes: float = 120
 
+    def asking_again(self, trouble: str, error: Exception) -> str:
+        """What a person is told while the cluster does not answer."""
+        return f"{trouble} ({error}): asking again, for {self.unreachable_minutes:g} minutes at most (--submitit-unreachable-minutes)"
+
 
 class Times(NamedTuple):
     """The time that tasks with a request have.
@@ -136,11 +140,7 @@ class Submitter:
                 yield self.cluster.learn
             except OSError as error:
                 self.delay()
-                minutes = self.settings.unreachable_minutes
-                self.report(
-                    "queue",
-                    f"the cluster does not answer ({error}): asking again, for {minutes:g} minutes at most (--submitit-unreachable-minutes)",
-                )
+                self.report("queue", self.settings.asking_again("the cluster does not answer", error))
                 return
             if self.failures:
                 self.report("queue", "")
@@ -290,12 +290,8 @@ class Submitter:
             try:
                 names = yield lambda: self.cluster.stray(array.folder / "submitit", array.name)
             except OSError as error:
-                minutes = self.settings.unreachable_minutes
-                self.report(
-                    "queue",
-                    f"the cluster does not tell whether it has a job named {array.name} ({error}): asking again, for {minutes:g} minutes "
-                    "at most (--submitit-unreachable-minutes)",
-                )
+                trouble = f"the cluster does not tell whether it has a job named {array.name}"
+                self.report("queue", self.settings.asking_again(trouble, error))
                 return False
             self.report("queue", "")
             self.pending = None

@@ -107,8 +107,6 @@ class Slurm:
         return None
 
     def learn(self) -> None:
-        if not shutil.which("scontrol"):
-            return
         try:
             listing = self.commands.run("scontrol", "--all", "--oneliner", "show", "partition")
         except OSError as error:
@@ -237,7 +235,7 @@ class Slurm:
         for line in self.commands.run("squeue", *_on(cluster), *query).splitlines():
             if line.count("|") >= 3:
                 number, state, reason, array = line.strip().split("|", 3)
-                yield Row(f"{number};{cluster}" if cluster else number, array, state, reason)
+                yield Row(_named(number, cluster), array, state, reason)
 
     def states(self, tasks: Mapping[str, str]) -> dict[str, str | None]:
         states: dict[str, str | None] = {}
@@ -271,7 +269,7 @@ class Slurm:
             for line in self.commands.run("sacct", *_on(cluster), *query).splitlines():
                 if line.count("|") >= 2:
                     number, state, array = line.strip().split("|", 2)
-                    task = f"{number};{cluster}" if cluster else number
+                    task = _named(number, cluster)
                     if tasks.get(task) == array and state not in ALIVE:
                         states[task] = state
         arrays: dict[str, list[str]] = defaultdict(list)
@@ -340,7 +338,7 @@ class Slurm:
         cluster = _clusters(folder)[0]
         for path in folder.glob("*_submitted.pkl"):
             task = path.name.removesuffix("_submitted.pkl")
-            tasks.setdefault(int(_place(task) or 0), f"{task};{cluster}" if cluster else task)
+            tasks.setdefault(int(_place(task) or 0), _named(task, cluster))
         return tasks
 
 
@@ -367,6 +365,11 @@ def _by_cluster(tasks: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return clusters
 
 
+def _named(number: str, cluster: str) -> str:
+    """The name of a task or an array by its number and its cluster."""
+    return f"{number};{cluster}" if cluster else number
+
+
 def _number(task: str) -> str:
     """The name of a task without its cluster."""
     return task.partition(";")[0]
@@ -379,14 +382,14 @@ def _place(task: str) -> str:
 
 def _array(task: str) -> str:
     """The array of a task, with its cluster."""
-    number, semicolon, cluster = task.partition(";")
-    return number.partition("_")[0] + semicolon + cluster
+    number, _, cluster = task.partition(";")
+    return _named(number.partition("_")[0], cluster)
 
 
 def _task(array: str, place: int) -> str:
     """The name of a task by its array, with its cluster, and its place."""
-    number, semicolon, cluster = array.partition(";")
-    return f"{number}_{place}{semicolon}{cluster}"
+    number, _, cluster = array.partition(";")
+    return _named(f"{number}_{place}", cluster)
 
 
 def _pickle(folder: Path, task: str) -> Path:
