@@ -2,7 +2,7 @@
 
 import json
 
-import forks
+import forked
 
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
@@ -82,7 +82,9 @@ def killed(encoder_recipe, files, folder, at, number, *begin):
     """
     vocabulary, *splits = files
     train, dev = (",".join(map(str, paths)) for paths in splits)
-    return forks.run(KILLED, encoder_recipe.model_dump_json(), vocabulary, train, dev, folder, at, int(number), *begin)
+    return forked.python(
+        KILLED, encoder_recipe.model_dump_json(), vocabulary, train, dev, folder, at, int(number), *begin
+    )
 
 
 def contents(folder):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import forks
+import forked
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -94,7 +94,7 @@ def remains(folder: Path) -> list[str]:
 def killed(
     at: int, number: int, run_recipe: Recipe, encoder: Path, tokens: Path, folder: Path
 ) -> subprocess.CompletedProcess:
-    return forks.run(KILLED, run_recipe.model_dump_json(), encoder, tokens, folder, at, int(number))
+    return forked.python(KILLED, run_recipe.model_dump_json(), encoder, tokens, folder, at, int(number))
 
 
 @pytest.fixture(scope="module")
