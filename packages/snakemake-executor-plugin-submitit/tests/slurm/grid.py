@@ -1,13 +1,14 @@
 """A miniature grid on Slurm: the Snakefile, the runs of Snakemake, and the states of jobs and tasks."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from workflow import SLURM, environment
@@ -71,6 +72,12 @@ rule job:
             )
         self.heads.append(head)
         return head
+
+    def submit_head(self, *options: str, arguments: Sequence[str] = ()) -> str:
+        """Run Snakemake in a job of Slurm, with options of sbatch and arguments of Snakemake; returns the job's number."""
+        command = shlex.join([sys.executable, "-m", "snakemake", *OPTIONS, *arguments])
+        place = ("--parsable", "--time=5", f"--chdir={self.folder}", "--output=head.log")
+        return slurm("sbatch", *place, *options, "--wrap", command, env=environment()).strip()
 
     def run(self, *options: str, env: dict[str, str] | None = None, timeout: float = 120) -> int:
         """Run Snakemake to its end; its exit code."""
@@ -147,9 +154,9 @@ rule job:
             slurm("scancel", *tasks)
 
 
-def slurm(*command: str) -> str:
+def slurm(*command: str, env: dict[str, str] | None = None) -> str:
     """Return the output of a command of Slurm."""
-    process = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=30, env=env)
     assert process.returncode == 0, f"{' '.join(command)} failed: {process.stderr}"
     return process.stdout
 

@@ -1,24 +1,19 @@
 """Sites whose habits differ, on a real Slurm with scripts before its commands: no job is lost, doubled or wrong, and no head hangs."""
 
-import shlex
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
-from grid import OPTIONS, Grid, slurm, wait, wrapper
-from workflow import environment
+from grid import Grid, slurm, wait, wrapper
 
 pytestmark = pytest.mark.slow
 # Longer than the head needs to ask the cluster twice.
 SECONDS = 14
-COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "scancel")
 
 
 class Site(NamedTuple):
-    """What a site adds to the command line and to the environment."""
+    """The options of Snakemake and the variables of the environment at a site."""
 
     options: tuple[str, ...] = ()
     environment: dict[str, str] = {}
@@ -125,16 +120,8 @@ def test_a_head_in_a_small_job_submits_larger_tasks(grid: Grid) -> None:
     """sbatch would pass the limits of the head's own job on to the tasks."""
     told = "echo $SLURM_MEM_PER_NODE ${{SLURM_MEM_PER_CPU-}} > memory-{wildcards.job}"
     grid.write(2, f"{told}; sleep {SECONDS}", "bundle=1, mem_mb=700")
-    command = shlex.join([sys.executable, "-m", "snakemake", *OPTIONS, "--retries", "1"])
-    options = ["--parsable", "--ntasks=1", "--cpus-per-task=1", "--mem-per-cpu=500", "--time=5", "--output=head.log"]
-    job = subprocess.run(
-        ["sbatch", *options, f"--chdir={grid.folder}", "--wrap", command],
-        env=environment(),
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=30,
-    ).stdout.strip()
+    options = ("--ntasks=1", "--cpus-per-task=1", "--mem-per-cpu=500")
+    job = grid.submit_head(*options, arguments=["--retries", "1"])
     wait("the head ends", lambda: job not in grid.tasks(), 120, report=grid.report)
     assert grid.starts() == {"0": 1, "1": 1}, grid.report()
     assert [(grid.folder / f"memory-{number}").read_text() for number in range(2)] == ["700\n", "700\n"]

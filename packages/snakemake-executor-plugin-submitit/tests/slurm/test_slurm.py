@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from grid import OPTIONS, Grid, slurm, wait, wrapper
+from grid import Grid, slurm, wait, wrapper
 from workflow import environment
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_statuses
@@ -417,16 +416,7 @@ def test_setup_lines_that_fail_are_shown(grid: Grid) -> None:
 
 def test_the_head_may_run_in_a_job(grid: Grid) -> None:
     grid.write(4)
-    command = [sys.executable, "-m", "snakemake", *OPTIONS]
-    options = ["--parsable", "--mem=500", "--time=5", f"--chdir={grid.folder}", "--output=head.log"]
-    job = subprocess.run(
-        ["sbatch", *options, "--wrap", shlex.join(command)],
-        env=environment(),
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=30,
-    ).stdout.strip()
+    job = grid.submit_head("--mem=500")
     wait("the head ends", lambda: job not in grid.tasks(), 60, report=grid.report)
     assert grid.starts() == once(4), grid.report()
     assert list(grid.history().values()) == 2 * ["COMPLETED"], f"the head, and the jobs in a task: {grid.report()}"
