@@ -122,10 +122,11 @@ def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, publ
     named = _shared(entries, keys, cells, reference)
     wanted = pd.DataFrame([_translated(entry, published) for entry in named], columns=KEY)
     numbers = reference.reindex(pd.MultiIndex.from_frame(wanted)).reset_index(drop=True)
-    several = _of_each_metric(entries, keys, cells, named, published)
     is_missing = numbers["value"].isna()
-    for at in (at for at, words in enumerate(several) if words and is_missing[at]):
-        of_metrics = reference.reindex(pd.MultiIndex.from_frame(pd.DataFrame(several[at], columns=KEY)))
+    for at, words in enumerate(_of_each_metric(entries, keys, cells, named, published)):
+        if not words or not is_missing[at]:
+            continue
+        of_metrics = reference.reindex(pd.MultiIndex.from_frame(pd.DataFrame(words, columns=KEY)))
         if of_metrics["value"].notna().all():
             mean = of_metrics[["value", "rounding"]].mean().round(DECIMALS)
             numbers.loc[at] = [*mean, " ".join(filter(None, of_metrics["contradiction"]))]

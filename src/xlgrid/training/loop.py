@@ -244,7 +244,6 @@ class Loop:
 
     def advance(self, chosen: Ints) -> dict[str, float]:
         """One optimiser step on the examples `chosen`; return their losses by name."""
-
         rate = learning_rate(self.settings, self.step, self.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
@@ -280,7 +279,6 @@ class Loop:
         Raises:
             ValueError: memory runs out one example at a time, or in one of several processes.
         """
-
         while True:
             parts = self.cut(chosen)
             try:

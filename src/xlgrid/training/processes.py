@@ -97,7 +97,6 @@ class Processes:
 
     def _exchange(self, collective: Callable[[Any], Any], value: Any) -> None:
         """Call a collective operation of torch on a value, which it changes."""
-
         try:
             collective(value)
         except RuntimeError as error:

@@ -125,7 +125,7 @@ class Dispatcher:
                 and self.may_live(task)
                 and heartbeat(task.folder) is not None
             ):
-                # Its worker was killed, or lives although the cluster does not know it: a look later will tell.
+                # The worker was killed, or it lives although the cluster does not list the task. Later heartbeats decide which.
                 task.state = TaskState.STOPPING
             self.tasks.add(task)
             if task.is_damaged and task.state is TaskState.ALIVE:

@@ -52,8 +52,10 @@ _SIGNS = [
 ]
 # Slurm's message in the log of a task whose memory it limits.
 _OOM_EVENT = re.compile(r"^slurmstepd: error: .*(oom[_-]kill|memory limit)", re.M)
-# What a nested Snakemake prints after its job, whose exception it names itself if the job is no program of its own.
+# A nested Snakemake prints this report after its job.
 _REPORT = re.compile(r"^\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\]\nError in (rule|group) ", re.M)
+# Snakemake prints the exception of a job below this line. A job that is another program has printed its own, and this one says only that
+# the program has failed.
 _RULE_EXCEPTION, _OF_A_PROGRAM = "\nRuleException:\n", "CalledProcessError "
 
 

@@ -48,7 +48,7 @@ class Watch:
         self.arrays: dict[str, tuple[Folder, set[str]]] = {}
 
     def changed(self, tasks: Iterable[Task], waiting: Collection[str]) -> Iterator[Task]:
-        """Those of some tasks that may have new statuses.
+        """The tasks among these that may have new statuses.
 
         Args:
             waiting: names of tasks that were in the queue, and did not run, when the cluster was asked last.
@@ -72,7 +72,7 @@ class Watch:
                 awake += [task for task in members if task.log_name in begun]
         for task in awake:
             folder = self.statuses[task] = statuses.get(task) or Folder()
-            # What could not be read is tried again.
+            # A task whose statuses could not be read is read again.
             if folder.has_changed(f"{task.folder}/status") or task.unreadable_since is not None:
                 yield task
 

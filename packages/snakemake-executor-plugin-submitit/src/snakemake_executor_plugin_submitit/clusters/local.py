@@ -148,7 +148,7 @@ def devices() -> list[str]:
     if visible is not None and visible.strip() != "all":
         return visible_devices(visible)
     try:
-        # Some versions say in words that there is none.
+        # Without a GPU, some versions print a sentence in place of numbers.
         lines = Commands().run("nvidia-smi", "--query-gpu=index", "--format=csv,noheader").splitlines()
     except OSError:
         return []

@@ -123,8 +123,8 @@ class Slurm:
         # There may be no accounting.
         with contextlib.suppress(OSError):
             listing = self.commands.run("sacctmgr", "--noheader", "--parsable2", "show", "qos", "format=Name,MaxWall")
-            found = (line.partition("|") for line in listing.splitlines())
-            self.services = {name: limit for name, _, text in found if (limit := _minutes(text)) is not None}
+            rows = (line.partition("|") for line in listing.splitlines())
+            self.services = {name: limit for name, _, text in rows if (limit := _minutes(text)) is not None}
 
     def longest(self, request: Request, minutes: int) -> int | None:
         options = request.options()
@@ -225,7 +225,7 @@ class Slurm:
         return rows
 
     def rows(self, cluster: str, *options: str) -> Iterator[Row]:
-        """What squeue lists of this user on a cluster; an empty name is the cluster of this machine.
+        """The rows that squeue prints for the tasks of this user on a cluster. An empty name stands for the cluster of this machine.
 
         Raises:
             OSError: the queue does not answer.
@@ -287,7 +287,9 @@ class Slurm:
         return states
 
     def records(self, cluster: str, number: str) -> dict[tuple[str, str], str]:
-        """What the controller knows of an array: the array's name and the place of a task (empty for several tasks) -> their state.
+        """The states that the controller reports for an array: (name of the array, place of the task) -> state.
+
+        The place is empty in a record that several tasks share.
 
         Raises:
             OSError: the controller does not answer.
@@ -408,10 +410,10 @@ def _write_pickle(path: Path, bundle: Path, minutes: int) -> None:
 
 def _minutes(text: str) -> int | None:
     """The minutes of a time of Slurm, such as 1-12:00:00; None for UNLIMITED."""
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):\d+", text)
-    if not found:
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):\d+", text)
+    if not match:
         return None
-    days, hours, minutes = (int(number or 0) for number in found.groups())
+    days, hours, minutes = (int(number or 0) for number in match.groups())
     return (days * 24 + hours) * 60 + minutes
 
 
