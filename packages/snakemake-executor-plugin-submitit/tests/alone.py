@@ -27,7 +27,8 @@ class Alone:
         self.known: dict[int, Status] = {}
         self.todo: deque[int] = deque()
         self.running: dict[int, Running] = {}
-        self.began, self.memory_kills, self.patience = time.time(), 0, 20.0
+        self.began = self.since = time.time()
+        self.line, self.memory_kills, self.patience = None, 0, 20.0
         self.notes: list[tuple[int, Status]] = []
         self.endings: list[tuple[Any, ...]] = []
         self.kills: list[tuple[int, int]] = []

@@ -381,7 +381,7 @@ def test_a_job_has_its_limit_unless_the_task_has_the_same(
 def test_a_bundle_is_closed_after_its_seconds_or_when_it_is_revoked(begin: Any) -> None:
     runner = begin(seconds=100)
     assert not runner.is_closed()
-    runner.began -= 100
+    runner.since -= 100
     assert runner.is_closed()
     runner.bundle = Bundle((), "")
     assert not runner.is_closed(), "a bundle without a number of seconds is closed"

@@ -5,6 +5,7 @@ ledger (`snakemake_executor_plugin_submitit.bundles`), so that a head that was k
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
@@ -14,8 +15,10 @@ from typing import Any
 from snakemake_executor_plugin_submitit.bundles import Job, note_failure, read_statuses, refresh, revoke
 from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
 from snakemake_executor_plugin_submitit.ending import RunningJob
+from snakemake_executor_plugin_submitit.messages import Mail
+from snakemake_executor_plugin_submitit.pool import Pool
 from snakemake_executor_plugin_submitit.resources import Request
-from snakemake_executor_plugin_submitit.restart import find_tasks, hold, remove_empty
+from snakemake_executor_plugin_submitit.restart import find_tasks, hold, remove_empty, settle_homes
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
 from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting
 from snakemake_executor_plugin_submitit.verdicts import Judge, Verdict
@@ -26,6 +29,10 @@ __all__ = ["Dispatcher", "Settings", "Unreachable", "Verdict"]
 ASK, ASK_MOST = 5.0, 60.0
 # Seconds that `poll` waits for an answer of the cluster, and that `cancel` waits for one that is under way.
 PATIENCE = 1.0
+# Seconds after which `drive` looks for messages while it waits for an answer.
+SLICE = 0.05
+# Seconds after which `poll` reads the statuses of all tasks, even if messages tell which ones have changed.
+READ = 1.0
 # Seconds after which a trouble that lasts is reported again.
 REMIND = 60.0
 
@@ -48,6 +55,7 @@ class Dispatcher:
         submitted: Callable[[Job, str], None] = lambda job, task: None,
         say: Callable[[str], None] = print,
         recorded: Callable[[Job], bool] = lambda job: False,
+        mail: Mail | None = None,
     ) -> None:
         """Find the tasks that earlier heads left.
 
@@ -55,6 +63,7 @@ class Dispatcher:
             submitted: called with each job that has got a task, and the name of the task.
             say: called with messages for a person.
             recorded: whether Snakemake has recorded the end of a job, so that it asks for another run of it.
+            mail: where messages of the workers come.
 
         Raises:
             RuntimeError: another head uses the folder, or the cluster does not tell what became of earlier tasks.
@@ -69,7 +78,13 @@ class Dispatcher:
         self.hold = hold(self.folder / "lock")
         self.tasks = Tasks()
         self.judge = Judge(self.folder, cluster.name, settings.bundle.max_requeues, self.tasks)
-        self.submitter = Submitter(cluster, settings, self.folder, self.tasks, self.judge, submitted, self.report)
+        self.mail = mail or Mail()
+        self.pool = Pool(self.mail, self.tasks)
+        self.submitter = Submitter(
+            cluster, settings, self.folder, self.tasks, self.judge, submitted, self.report, self.pool
+        )
+        # Monotonic time at which the statuses of all tasks were read last.
+        self.read_at = -math.inf
         # The round of questions to the cluster that is under way, the question, and when the last round was.
         self.round: Calls | None = None
         self.answer: Future[Any] | None = None
@@ -99,6 +114,8 @@ class Dispatcher:
             # An unreadable status is read again when the task is polled.
             with contextlib.suppress(OSError):
                 self.judge.read(task)
+        settle_homes(tasks)
+        for task in tasks:
             self.tasks.add(task)
             if task.is_damaged and task.state is TaskState.ALIVE:
                 self.stop(task)
@@ -159,8 +176,18 @@ class Dispatcher:
             Unreachable: the cluster has not answered for too long.
         """
         with self.lock:
-            for task in self.tasks.alive():
-                self.read(task)
+            due = self.pool.hear()
+            if self.cluster.name != "local":
+                for task in due:
+                    refresh(task.folder)
+            # Messages tell which tasks have news. The others are read as often as without messages.
+            if not due or time.monotonic() >= self.read_at + READ:
+                due, self.read_at = self.tasks.alive(), time.monotonic()
+            for task in due:
+                if not task.is_finished:
+                    self.read(task)
+            self.submitter.buffer += self.pool.settle(self.cluster.name != "local")
+            self.submitter.hand_over()
         self.drive(PATIENCE)
         self.remind()
         if self.silent_since is not None:
@@ -185,8 +212,10 @@ class Dispatcher:
         deadline = time.monotonic() + seconds
         with self.driver:
             while True:
-                if self.answer and wait([self.answer], max(0.0, deadline - time.monotonic())).not_done:
-                    return
+                while self.answer and wait([self.answer], max(0.0, min(SLICE, deadline - time.monotonic()))).not_done:
+                    # Messages of the workers, and new jobs, do not wait for the cluster.
+                    if time.monotonic() >= deadline or self.mail.is_waiting():
+                        return
                 with self.lock:
                     if not self.advance():
                         return
@@ -293,6 +322,8 @@ class Dispatcher:
         if task.unreadable_since is not None:
             task.unreadable_since = None
             self.report(str(task.folder), "")
+        if task.home and task.is_finished:
+            self.tasks.leave(task)
         return True
 
     def report(self, kind: str, trouble: str) -> None:
@@ -379,6 +410,8 @@ class Dispatcher:
         """Wait for tasks that are about to end, so that neither they nor their files are left behind."""
         deadline = time.time() + seconds
         self.cluster.hurry()
+        with self.lock:
+            self.pool.dismiss()
         again = time.time() + ASK
         while time.time() < deadline and not self.is_deaf:
             with self.lock:

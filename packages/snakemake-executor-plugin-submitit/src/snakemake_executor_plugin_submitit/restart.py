@@ -3,12 +3,12 @@
 import fcntl
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from snakemake_executor_plugin_submitit.bundles import Bundle, read_bundle, read_json, remove
+from snakemake_executor_plugin_submitit.bundles import Bundle, name_of, read_bundle, read_json, remove
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster
 from snakemake_executor_plugin_submitit.submission import array_name
 from snakemake_executor_plugin_submitit.tasks import Task, TaskState
@@ -48,6 +48,7 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
     """
     tasks: list[Task] = []
     arrays: list[Path] = []
+    homes: dict[Path, str] = {}
     try:
         for array in sorted(path for path in ledger.iterdir() if path.is_dir()):
             about = None
@@ -62,6 +63,8 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
             # Without the file, the head died while it was submitting, or the node on which it wrote the file crashed.
             names = dict(enumerate(about["tasks"])) if about else cluster.stray(array / "submitit", array_name(array))
             tasks += _tasks_of(array, names)
+            homes[array] = (about or {}).get("home", "")
+        find_homes(tasks, homes)
         states = cluster.states([task.name for task in tasks if task.name]) if tasks else {}
     except OSError as error:
         raise RuntimeError(
@@ -85,6 +88,32 @@ def _tasks_of(array: Path, names: Mapping[int, str | None]) -> Iterator[Task]:
         with suppress(OSError):
             bundle = read_bundle(folder)
         yield Task(folder, bundle or Bundle(jobs=(), directory=""), names.get(int(folder.name)) or "")
+
+
+def find_homes(tasks: Sequence[Task], homes: Mapping[Path, str]) -> None:
+    """Find the home of each guest: an earlier head has noted it for the guest's array, or the worker has noted the guest in its home.
+
+    Args:
+        homes: names of homes by the folders of arrays.
+    """
+    by_name = {name_of(task.folder): task for task in tasks}
+    for task in tasks:
+        task.home = by_name.get(homes[task.folder.parent])
+    for home in tasks:
+        with suppress(OSError):
+            guest = by_name.get(str(read_json(home.folder / "next")))
+            if guest:
+                guest.home, guest.name = home, home.name
+
+
+def settle_homes(tasks: Sequence[Task]) -> None:
+    """Decide which bundle the worker of each home has, once the statuses have been read."""
+    for guest in tasks:
+        if guest.home and guest.state is not TaskState.OVER:
+            if guest.is_finished and not guest.is_damaged:
+                guest.state = TaskState.OVER
+            else:
+                guest.home.state, guest.home.guest = TaskState.LENT, guest
 
 
 def remove_empty(arrays: list[Path], tasks: list[Task]) -> None:

@@ -119,7 +119,8 @@ class Judge:
         """
         unfinished = read_statuses(task.folder, lambda number: not task.is_damaged and task.jobs[number].has_ended)
         statuses = {number: status for number, status, _ in unfinished}
-        was_stopped, task.state = task.state is TaskState.STOPPING, TaskState.OVER
+        was_stopped = task.state is TaskState.STOPPING
+        task.end()
         cause = failures.of_state(word)
         if word == GONE and task.log() is None:
             # Slurm keeps no record of a task that is cancelled before it starts; a task that has started has a log.
@@ -149,7 +150,7 @@ class Judge:
 
     def give_up(self, task: Task, error: OSError) -> None:
         """Fail the jobs of a task which is over, and whose status files cannot be read."""
-        task.state = TaskState.OVER
+        task.end()
         for task_job in [job for job in task.jobs if job.state is JobState.CLAIMED]:
             self.fail(task_job, failures.UNREADABLE, f"its task is over, and its status cannot be read: {error}")
         self.tasks.forget(task)

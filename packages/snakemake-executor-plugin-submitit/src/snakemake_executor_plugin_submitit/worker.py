@@ -2,12 +2,16 @@
 
 A worker may be killed at any time and started again, by Slurm or because submitit requeues the task. It reads which jobs
 have ended, and goes on with the others. The head decides what to do about failures.
+
+A worker whose jobs have all ended tells the head, and waits for some seconds. The head may name another bundle, which the
+worker notes in the folder of its first bundle before it starts a job, so that it finds the bundle when it is started again.
 """
 
 import contextlib
 import io
 import math
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -18,10 +22,19 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from snakemake_executor_plugin_submitit import failures, forked
-from snakemake_executor_plugin_submitit.bundles import Bundle, Status, modification_times, read_bundle, read_statuses
+from snakemake_executor_plugin_submitit.bundles import (
+    Status,
+    modification_times,
+    name_of,
+    read_bundle,
+    read_json,
+    read_statuses,
+    write_json,
+)
+from snakemake_executor_plugin_submitit.messages import Line
 from snakemake_executor_plugin_submitit.process import become, die_with_parent, make_ready, set_environment
 
 # The exit code of a job that has saved its state, so that the same command continues it.
@@ -36,6 +49,8 @@ SIGNALS = {*ASKING, signal.SIGCHLD, signal.SIGCONT}
 PATIENCE = 20.0
 # Seconds for which a worker tries to write a status into a ledger that cannot be written, and the same while it has to end.
 LEDGER_PATIENCE, LAST_PATIENCE = 120.0, 8.0
+# Seconds between two offers of a worker without jobs, and seconds without an answer after which the head is gone.
+OFFER, SILENCE = 1.0, 3.0
 # Bytes at the end of each log that the message of a failure cites.
 TAIL = 2000
 
@@ -78,9 +93,14 @@ class Running:
 
 
 class Runner:
-    """Runs the jobs of a bundle in children of this process.
+    """Runs the jobs of a bundle in children of this process, and then those of further bundles.
 
     Attributes:
+        home: the folder of the first bundle.
+        life: a random name of this process, since the same task may be started again.
+        folder: of the present bundle.
+        began: unix time at which the process began.
+        since: unix time at which it began with the present bundle.
         todo: numbers of the jobs that have not been started, or have to be continued.
         running: by process id.
         guard: pipe to the guard, see `guard`.
@@ -88,19 +108,11 @@ class Runner:
 
     def __init__(self, folder: Path) -> None:
         self.began = time.time()
-        self.folder = folder
-        bundle = read_bundle(folder)
-        if bundle is None:
-            raise FileNotFoundError(f"{folder}/bundle.json is missing or damaged: was the folder deleted?")
-        self.bundle: Bundle = bundle
+        self.home, self.life = folder, secrets.token_hex(8)
         self.host = socket.gethostname()
-        statuses = list(read_statuses(folder))
-        self.known: dict[int, Status] = {number: status for number, status, _ in statuses}
-        ended = {number for number, status, closed in statuses if closed or status.final}
-        self.todo = deque(number for number in range(len(bundle.jobs)) if number not in ended)
         self.running: dict[int, Running] = {}
         self.guard: int | None = None
-        self.patience = min(PATIENCE, bundle.grace)
+        self.line: Line | None = None
         self.memory_kills = failures.memory_kills()
         if isinstance(sys.stdout, io.TextIOWrapper):
             # A file name with letters that the encoding lacks must not end the worker.
@@ -108,26 +120,101 @@ class Runner:
         if os.environ.get("SUBMITIT_EXECUTOR") == "local":
             # Without a cluster, the kernel has to end the worker when submitit's controller ends.
             die_with_parent()
-        set_environment(bundle)
+        self.load(self.latest() or folder)
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
+    def latest(self) -> Path | None:
+        """The bundle that an earlier life of this task took last, if the bundle is still there."""
+        name = read_json(self.home / "next")
+        folder = self.ledger / name if isinstance(name, str) else None
+        return folder if folder and read_bundle(folder) else None
+
+    @property
+    def ledger(self) -> Path:
+        """The folder of all arrays."""
+        return self.home.parent.parent
+
+    def load(self, folder: Path, patience: float = 0) -> None:
+        """Begin with a bundle.
+
+        Args:
+            patience: seconds for which the bundle may be missing; a network file system may show late what the head has just made.
+
+        Raises:
+            FileNotFoundError: it is missing or damaged.
+        """
+        bundle = read_bundle(folder)
+        deadline = time.time() + patience
+        while bundle is None and time.time() < deadline and not must_end():
+            time.sleep(0.1)
+            bundle = read_bundle(folder)
+        if bundle is None:
+            raise FileNotFoundError(f"{folder}/bundle.json is missing or damaged: was the folder deleted?")
+        self.since = time.time()
+        self.folder, self.bundle = folder, bundle
+        statuses = list(read_statuses(folder))
+        self.known: dict[int, Status] = {number: status for number, status, _ in statuses}
+        ended = {number for number, status, closed in statuses if closed or status.final}
+        self.todo = deque(number for number in range(len(bundle.jobs)) if number not in ended)
+        self.patience = min(PATIENCE, bundle.grace)
+        if bundle.head and self.line is None:
+            with contextlib.suppress(OSError):
+                self.line = Line(bundle.head)
+        set_environment(bundle)
+
     def run(self) -> None:
-        """Run the jobs that have not ended, as long as the bundle's seconds last."""
+        """Run the jobs that have not ended, as long as the bundle's seconds last, and those of further bundles."""
         self.guard = guard()
+        self.tell("news")
         try:
             while True:
                 while self.todo and len(self.running) < self.bundle.slots and not (must_end() or self.is_closed()):
                     self.start(self.todo.popleft())
-                if not (self.running or must_end()):
+                if self.running or must_end():
+                    self.wait()
+                elif self.todo or not self.take_another():
                     return
-                self.wait()
         finally:
             for pid in self.running:
                 kill(pid, signal.SIGKILL)
+            self.tell("end")
+
+    def tell(self, kind: Literal["news", "idle", "end"]) -> None:
+        """Tell the head that a status may be new, that all jobs have ended, or that this process takes no further bundle."""
+        if self.line:
+            about = {
+                "home": name_of(self.home),
+                "at": name_of(self.folder),
+                "life": self.life,
+                "age": time.time() - self.began,
+            }
+            self.line.send({"kind": kind, **about})
+
+    def take_another(self) -> bool:
+        """Wait until the head names another bundle, and begin with it; False if it is time to leave."""
+        offered, answered, until = 0.0, time.time(), time.time() + self.bundle.idle
+        while self.line and time.time() < min(until, answered + SILENCE) and not (must_end() or self.is_closed()):
+            if time.time() >= offered + OFFER:
+                self.tell("idle")
+                offered = time.time()
+            answer = self.line.receive(offered + OFFER - time.time(), must_end)
+            # A late answer may be meant for an earlier offer.
+            if not answer or (answer["life"], answer["at"]) != (self.life, name_of(self.folder)):
+                continue
+            answered = time.time()
+            if answer["kind"] == "leave":
+                return False
+            if answer["kind"] == "take":
+                # When this task is started again, it finds the bundle here.
+                write_json(self.home / "next", answer["bundle"])
+                self.load(self.ledger / answer["bundle"], self.bundle.latency_wait)
+                self.tell("news")
+                return True
+        return False
 
     def is_closed(self) -> bool:
         """Whether the bundle's seconds are over, or the head has revoked the bundle."""
-        late = self.bundle.seconds is not None and time.time() - self.began >= self.bundle.seconds
+        late = self.bundle.seconds is not None and time.time() - self.since >= self.bundle.seconds
         return late or (self.folder / "revoked").exists()
 
     def start(self, number: int) -> None:
@@ -286,7 +373,8 @@ class Runner:
         began = time.time()
         while True:
             try:
-                return status.write(self.folder, number)
+                status.write(self.folder, number)
+                return self.tell("news") if status.final else None
             except FileNotFoundError:
                 raise
             except OSError as error:
