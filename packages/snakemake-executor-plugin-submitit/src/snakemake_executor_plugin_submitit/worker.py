@@ -10,12 +10,12 @@ worker notes in the folder of its first bundle before it starts a job, so that i
 import contextlib
 import io
 import math
+import mmap
 import os
 import secrets
 import shutil
 import signal
 import socket
-import struct
 import sys
 import time
 from collections import deque
@@ -35,7 +35,7 @@ from snakemake_executor_plugin_submitit.bundles import (
     write_json,
 )
 from snakemake_executor_plugin_submitit.messages import Line
-from snakemake_executor_plugin_submitit.process import become, die_with_parent, make_ready, set_environment
+from snakemake_executor_plugin_submitit.process import become, die_with_parent, find_bash, make_ready, set_environment
 
 # The exit code of a job that has saved its state, so that the same command continues it.
 RESUMABLE = os.EX_TEMPFAIL
@@ -103,7 +103,7 @@ class Runner:
         since: unix time at which it began with the present bundle.
         todo: numbers of the jobs that have not been started, or have to be continued.
         running: by process id.
-        guard: pipe to the guard, see `guard`.
+        guard: kills the jobs when this process is killed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -111,7 +111,7 @@ class Runner:
         self.home, self.life = folder, secrets.token_hex(8)
         self.host = socket.gethostname()
         self.running: dict[int, Running] = {}
-        self.guard: int | None = None
+        self.guard: Guard | None = None
         self.line: Line | None = None
         self.memory_kills = failures.memory_kills()
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -161,10 +161,12 @@ class Runner:
             with contextlib.suppress(OSError):
                 self.line = Line(bundle.head)
         set_environment(bundle)
+        # The forks inherit the answer.
+        find_bash()
 
     def run(self) -> None:
         """Run the jobs that have not ended, as long as the bundle's seconds last, and those of further bundles."""
-        self.guard = guard()
+        self.guard = Guard()
         self.tell("news")
         try:
             while True:
@@ -257,10 +259,19 @@ class Runner:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            become(job, self.bundle, command if forked.forkable() else None, self.folder, output, parent, self.guard)
+            become(
+                job,
+                self.bundle,
+                command if forked.forkable() else None,
+                self.folder,
+                output,
+                parent,
+                self.guard and self.guard.pipe,
+            )
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
-        self.inform_guard(pid)
+        if self.guard:
+            self.guard.add(pid)
         self.running[pid] = Running(number, status, output, limit and time.time() + limit)
 
     def wait(self) -> None:
@@ -297,7 +308,8 @@ class Runner:
             if pid in self.running:
                 # Background processes of the job end with it.
                 kill(pid, signal.SIGKILL)
-                self.inform_guard(-pid)
+                if self.guard:
+                    self.guard.discard(pid)
                 process = self.running.pop(pid)
                 handle(process, os.waitstatus_to_exitcode(ended))
 
@@ -307,12 +319,6 @@ class Runner:
         while self.running and time.time() < deadline:
             signal.sigtimedwait({signal.SIGCHLD}, 0.5)
             self.reap(handle)
-
-    def inform_guard(self, group: int) -> None:
-        """Send the guard a process group that has started, or the negative number of one that has ended."""
-        if self.guard is not None:
-            with contextlib.suppress(OSError):
-                os.write(self.guard, struct.pack("i", group))
 
     def handle_end(self, process: Running, code: int) -> None:
         """Note how a job ended while the task goes on."""
@@ -440,30 +446,49 @@ def must_end() -> bool:
     return bool(signal.sigpending() & ASKING)
 
 
-def guard() -> int:
-    """Fork a process that kills the process groups of jobs when this process is killed; returns the pipe to it.
+class Guard:
+    """A process that kills the process groups of jobs when this process is killed.
 
     The kernel kills a job's first process (PR_SET_PDEATHSIG), but not the processes which that has started. On a cluster
     that ends a task with all its processes, the guard has nothing to do.
+
+    Attributes:
+        pipe: the guard sleeps until this process, the only one that has the pipe, has ended.
     """
-    receiving, sending = os.pipe()
-    if os.fork() != 0:
-        os.close(receiving)
-        return sending
-    try:
-        os.setpgid(0, 0)
-        os.close(sending)
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in range(3):
-            os.dup2(null, descriptor)
-        groups: set[int] = set()
-        while message := os.read(receiving, 4):
-            (group,) = struct.unpack("i", message)
-            groups = groups | {group} if group > 0 else groups - {-group}
-        for group in groups:
-            kill(group, signal.SIGKILL)
-    finally:
-        os._exit(0)
+
+    def __init__(self) -> None:
+        """Start the guard, in a fork."""
+        # The guard reads the process groups, 0 for none, only when it has to act, so it is not woken for each job.
+        self._groups = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("i")
+        receiving, self.pipe = os.pipe()
+        if os.fork() != 0:
+            os.close(receiving)
+            return
+        try:
+            os.setpgid(0, 0)
+            os.close(self.pipe)
+            null = os.open(os.devnull, os.O_RDWR)
+            for descriptor in range(3):
+                os.dup2(null, descriptor)
+            os.read(receiving, 1)
+            for group in self._groups:
+                if group:
+                    kill(group, signal.SIGKILL)
+        finally:
+            os._exit(0)
+
+    def add(self, group: int) -> None:
+        """Note a process group that has started. Of more than a thousand at a time, the guard leaves out some."""
+        free = next((place for place, other in enumerate(self._groups) if other == 0), None)
+        if free is not None:
+            self._groups[free] = group
+
+    def discard(self, group: int) -> None:
+        """Note that a process group has ended."""
+        for place, other in enumerate(self._groups):
+            if other == group:
+                self._groups[place] = 0
+                return
 
 
 def kill(group: int, number: int) -> None:
