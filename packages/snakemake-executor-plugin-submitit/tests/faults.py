@@ -361,8 +361,10 @@ class Controller:
         # Folders come and go meanwhile.
         with contextlib.suppress(FileNotFoundError):
             choice = sorted(ledger.glob(DAMAGED[int(drawn * 31) % len(DAMAGED)]))
-        submitted = {folder.parent.name for folder in self.bundles}
-        choice = [path for path in choice if path.relative_to(ledger).parts[0] in submitted]
+        # Of an array that is being submitted, nothing is damaged.
+        submitted = {task.folder.parent for task in self.tasks.values()}
+        submitted |= {folder.parent for folder in self.bundles if (folder.parent / "array.json").exists()}
+        choice = [path for path in choice if ledger / path.relative_to(ledger).parts[0] in submitted]
         if not choice:
             return False
         path = choice[int(drawn * 997) % len(choice)]
@@ -378,7 +380,8 @@ class Controller:
     def learn(self) -> None:
         """Read which jobs the bundles hold, those of the workers' further bundles, too."""
         self.bundles |= {task.folder: task.jobs for task in self.tasks.values()}
-        with contextlib.suppress(FileNotFoundError):
+        # Folders come and go meanwhile, and a file may be damaged already.
+        with contextlib.suppress(FileNotFoundError, ValueError):
             for path in (self.folder / "ledger").glob("*/*/bundle.json"):
                 if path.parent not in self.bundles:
                     jobs = json.loads(path.read_text())["jobs"]

@@ -3,7 +3,8 @@
 The ledger is a folder (`--submitit-folder`). Every file in it but `failures.jsonl` and `lock` appears whole, by renaming:
 
     lock                              held by the head that uses the folder
-    {array}/array.json                {"cluster", "host", "tasks", "submitted"}, once the cluster has accepted the array
+    {array}/array.json                {"cluster", "host", "tasks", "submitted"}, once the cluster has accepted the array; and "home",
+                                      the first bundle of the worker, if the array's only bundle is for a worker that was waiting
     {array}/{bundle}/bundle.json      a `Bundle`: the jobs of one array task
     {array}/{bundle}/status/{i}.json  the `Status` of job i; renamed to {i}.closed once Snakemake has taken note of the end
     {array}/{bundle}/revoked          tells the worker to start no further job
