@@ -266,7 +266,7 @@ class Runner:
                 self.folder,
                 output,
                 parent,
-                self.guard and self.guard.pipe,
+                self.guard.pipe if self.guard else None,
             )
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
