@@ -21,13 +21,15 @@ class Alone:
     """
 
     def __init__(self, folder: Path, *jobs: Job, **settings: Any) -> None:
-        self.folder, self.host, self.guard = folder / "bundle", "host", None
+        self.folder = self.home = folder / "bundle"
+        self.host, self.guard = "host", None
         self.bundle = Bundle(jobs or (Job("key", "rule", "shell", "true"),), str(folder), **settings)
         self.bundle.write(self.folder)
         self.known: dict[int, Status] = {}
         self.todo: deque[int] = deque()
         self.running: dict[int, Running] = {}
-        self.began, self.memory_kills, self.patience = time.time(), 0, 20.0
+        self.began = self.since = time.time()
+        self.line, self.memory_kills, self.patience = None, 0, 20.0
         self.notes: list[tuple[int, Status]] = []
         self.endings: list[tuple[Any, ...]] = []
         self.kills: list[tuple[int, int]] = []

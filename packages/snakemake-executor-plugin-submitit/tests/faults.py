@@ -55,6 +55,7 @@ class Controller:
         self.trial, self.folder = trial, folder
         self.random = random.Random(f"controller {trial.seed}")
         self.tasks: dict[str, Task] = {}
+        self.bundles: dict[Path, list[str]] = {}
         self.arrays = 0
         self.heads = 0
         self.head = 0
@@ -368,11 +369,14 @@ class Controller:
         """Cut a file of the ledger short, as a crash of a node or a file server may."""
         ledger = self.folder / "ledger"
         choice: list[Path] = []
+        self.learn()
         # Folders come and go meanwhile.
         with contextlib.suppress(FileNotFoundError):
             choice = sorted(ledger.glob(DAMAGED[int(drawn * 31) % len(DAMAGED)]))
-        submitted = {task.folder.parent.name for task in self.tasks.values()}
-        choice = [path for path in choice if path.relative_to(ledger).parts[0] in submitted]
+        # Of an array that is being submitted, nothing is damaged.
+        submitted = {task.folder.parent for task in self.tasks.values()}
+        submitted |= {folder.parent for folder in self.bundles if (folder.parent / "array.json").exists()}
+        choice = [path for path in choice if ledger / path.relative_to(ledger).parts[0] in submitted]
         if not choice:
             return False
         path = choice[int(drawn * 997) % len(choice)]
@@ -385,12 +389,22 @@ class Controller:
             return False
         return True
 
+    def learn(self) -> None:
+        """Read which jobs the bundles hold, those of the workers' further bundles, too."""
+        self.bundles |= {task.folder: task.jobs for task in self.tasks.values()}
+        # Folders come and go meanwhile, and a file may be damaged already.
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            for path in (self.folder / "ledger").glob("*/*/bundle.json"):
+                if path.parent not in self.bundles:
+                    jobs = json.loads(path.read_text())["jobs"]
+                    self.bundles[path.parent] = [Path(job["outputs"][0]).name for job in jobs]
+
     def jobs_of(self, path: Path) -> list[str]:
         """The jobs whose memory a file of the ledger is."""
         if path.name == "array.json":
             return []
         folder = path.parent if path.name == "bundle.json" else path.parent.parent
-        jobs = next((task.jobs for task in self.tasks.values() if task.folder == folder), [])
+        jobs = self.bundles.get(folder, [])
         return jobs if path.name == "bundle.json" else [jobs[int(path.stem)]] if jobs else []
 
 

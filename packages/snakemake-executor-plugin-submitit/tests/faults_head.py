@@ -11,8 +11,9 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from snakemake_executor_plugin_submitit import dispatch, submission
+from snakemake_executor_plugin_submitit import dispatch, pool, submission
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
+from snakemake_executor_plugin_submitit.messages import Mail
 from snakemake_executor_plugin_submitit.resources import Request
 
 if TYPE_CHECKING:
@@ -108,14 +109,17 @@ def run(trial: "Trial", folder: Path, channel: Any, task: str, number: int) -> N
     def note(**what: Any) -> None:
         os.write(record, (json.dumps({"time": time.time(), "head": number, **what}) + "\n").encode())
 
+    mail = Mail()
+    mail.listen(is_local=True)
+    pool.MARGIN = 0.0
     settings = dispatch.Settings(
         folder / "ledger",
         trial.array,
         trial.seconds,
-        Bundle((), os.getcwd(), slots=trial.slots, grace=20, latency_wait=2),
+        Bundle((), os.getcwd(), slots=trial.slots, grace=20, latency_wait=2, head=mail.address, idle=trial.idle),
     )
     try:
-        head = dispatch.Dispatcher(Cluster(channel), settings, say=lambda text: print(time.time(), text))
+        head = dispatch.Dispatcher(Cluster(channel), settings, say=lambda text: print(time.time(), text), mail=mail)
     except (OSError, RuntimeError) as error:
         print(f"{type(error).__name__}: {error}")
         raise SystemExit(REFUSED) from None

@@ -14,7 +14,7 @@ from typing import Any
 
 from faults_trial import Trial
 
-from snakemake_executor_plugin_submitit import bundles, submission
+from snakemake_executor_plugin_submitit import bundles, messages, submission, worker
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LIBC = ctypes.CDLL(None)
@@ -82,7 +82,17 @@ def begin(folder: Path, trial: Trial) -> None:
             raise OSError(28, "No space left on device", str(path))
         write(path, data)
 
-    bundles.write_json = submission.write_json = write_json
+    bundles.write_json = submission.write_json = worker.write_json = write_json
+    worker.OFFER, worker.SILENCE = 0.05, 0.3
+    loss = random.Random(os.getpid())
+    for end in (messages.Line, messages.Mail):
+        send = end.send
+
+        def send_perhaps(*arguments: Any, send: Any = send) -> None:
+            if loss.random() >= trial.deaf:
+                send(*arguments)
+
+        end.send = send_perhaps
     if trial.slow:
         read, slowness = bundles.read_json, random.Random(os.getpid())
 

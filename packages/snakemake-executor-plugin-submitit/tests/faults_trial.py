@@ -36,6 +36,8 @@ class Trial:
         forgets: the queue soon forgets tasks that have ended, and there is no accounting.
         contained: the cluster clears away all processes of a task whose first one has died, as Slurm does; a machine
             without a cluster does not.
+        idle: seconds for which a worker without jobs waits for more.
+        deaf: how often a message between a head and a worker is lost.
         dies: the head with this number kills itself after so many verdicts, between its record and `close`.
     """
 
@@ -53,6 +55,8 @@ class Trial:
     slow: float = 0.0
     forgets: bool = False
     contained: bool = True
+    idle: float = 0.0
+    deaf: float = 0.0
     dies: dict[int, int] = field(default_factory=dict)
 
 
@@ -77,4 +81,6 @@ def draw(seed: int) -> Trial:
         forgets=random_.random() < 0.3,
         contained=random_.random() < 0.6,
         dies={number: random_.randint(1, 8) for number in range(3) if random_.random() < 0.15},
+        idle=random_.choice((0, 0.1, 1)),
+        deaf=random_.choice((0, 0, 0.3)),
     )

@@ -8,6 +8,8 @@ from stub import Stub
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters.cluster import Refused
+from snakemake_executor_plugin_submitit.messages import Mail
+from snakemake_executor_plugin_submitit.pool import Pool
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
 from snakemake_executor_plugin_submitit.tasks import Tasks, Waiting
@@ -76,8 +78,9 @@ class Head:
         self.judge = Judge(self.ledger, cluster.name, 3, self.followed)
         self.reports: list[tuple[str, str]] = []
         self.tasks: dict[str, str] = {}
+        pool = Pool(Mail(), self.followed)
         self.submitter = Submitter(
-            cluster, settings, self.ledger, self.followed, self.judge, self.submitted, self.report, lambda: None
+            cluster, settings, self.ledger, self.followed, self.judge, self.submitted, self.report, lambda: None, pool
         )
 
     def submitted(self, job: Job, task: str) -> None:

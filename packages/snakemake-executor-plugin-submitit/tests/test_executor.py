@@ -97,7 +97,7 @@ def test_no_job_starts_if_the_output_of_any_is_write_protected(executor: Alone) 
 
 def test_a_new_job_wakes_the_thread_that_checks(executor: Alone) -> None:
     submit(executor, "first")
-    assert executor.wake.is_set()
+    assert executor.mail.wait(0)
 
 
 def test_snakemake_learns_once_that_a_job_has_a_task_and_knows_the_last_task(executor: Alone) -> None:
@@ -285,7 +285,7 @@ def test_an_interruption_cancels_the_tasks(executor: Alone) -> None:
 def test_the_end_of_a_run_waits_for_tasks_that_are_ending(executor: Alone) -> None:
     executor.shutdown()
     assert executor.dispatcher.has_rested
-    assert executor.wake.is_set(), "the thread that checks sleeps on"
+    assert executor.mail.wait(0), "the thread that checks sleeps on"
 
 
 def asked(executor: Alone) -> Scheduler:
@@ -354,7 +354,7 @@ def paused(executor: Alone, cluster: str, seconds: float) -> float:
     pauses: list[float] = []
     executor.executor_settings.cluster = cluster
     executor.progress = time.monotonic() - seconds
-    executor.wake = SimpleNamespace(wait=pauses.append, clear=lambda: None)  # type: ignore[assignment]
+    executor.mail = SimpleNamespace(wait=pauses.append)  # type: ignore[assignment]
     asyncio.run(executor.sleep())
     return pauses[0]
 

@@ -65,14 +65,15 @@ def test_a_process_that_has_ended_but_is_not_waited_for_has_no_birth() -> None:
 def test_the_guard_kills_the_jobs_of_a_worker_that_is_killed_and_no_job_that_has_ended() -> None:
     """A worker starts two process groups, tells the guard of both, and then that the second has ended."""
     program = """
-import struct, subprocess, os, time
+import subprocess, time
 from pathlib import Path
-from snakemake_executor_plugin_submitit.worker import guard
-kept = guard(Path("/nowhere/heartbeat"))
-pipe = kept.__enter__()
+from snakemake_executor_plugin_submitit.worker import Guard
+guard = Guard(Path("/nowhere/heartbeat"))
+guard.__enter__()
 groups = [subprocess.Popen(["sleep", "60"], start_new_session=True).pid for _ in range(2)]
-for number in (*groups, -groups[1]):
-    os.write(pipe, struct.pack("i", number))
+for group in (*groups, *range(10**7, 10**7 + 5000)):
+    guard.add(group)
+guard.discard(groups[1])
 print(*groups, flush=True)
 time.sleep(60)
 """

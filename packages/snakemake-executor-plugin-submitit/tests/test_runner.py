@@ -420,7 +420,7 @@ def test_a_job_that_requested_a_gpu_does_not_run_without_one(
 def test_a_bundle_is_closed_after_its_seconds_or_when_it_is_revoked(begin: Any) -> None:
     runner = begin(seconds=100)
     assert not runner.is_closed()
-    runner.began -= 100
+    runner.since -= 100
     assert runner.is_closed()
     runner.bundle = Bundle((), "")
     assert not runner.is_closed(), "a bundle without a number of seconds is closed"

@@ -1,7 +1,6 @@
 """What the worker does while jobs run: it waits for signals, limits and ends."""
 
 import contextlib
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -205,7 +204,7 @@ def test_a_worker_that_is_asked_to_end_handles_the_signal_before_it_returns(
 
 def loop(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the loop of the real runner, without a guard."""
-    monkeypatch.setattr(worker, "guard", contextlib.nullcontext)
+    monkeypatch.setattr(worker, "Guard", lambda heartbeat: contextlib.nullcontext())
     worker.Runner.run(runner)
 
 
@@ -221,9 +220,9 @@ def test_children_of_the_worker_are_collected_with_all_that_they_have_started(
     monkeypatch.setattr(worker.os, "waitpid", lambda pid, options: ended.pop(0))
     monkeypatch.setattr(worker, "kill", lambda group, number: kills.append((group, number)))
     alone.run()
-    alone.inform_guard = reports.append
+    alone.guard = SimpleNamespace(discard=reports.append)
     alone.reap(lambda process, code: codes.append((process.number, code)))
-    assert (codes, kills, reports, alone.running) == ([(0, 1)], [(1000, signal.SIGKILL)], [-1000], {})
+    assert (codes, kills, reports, alone.running) == ([(0, 1)], [(1000, signal.SIGKILL)], [1000], {})
 
 
 @pytest.mark.parametrize(
@@ -249,14 +248,3 @@ def test_the_worker_imports_what_takes_seconds_only_for_jobs_that_need_it(
         "snakemake.benchmark",
         "snakemake.cli",
     } == libraries
-
-
-def test_the_guard_learns_which_process_groups_begin_and_end(tmp_path: Path) -> None:
-    alone = Alone(tmp_path)
-    reading, alone.guard = os.pipe()
-    for group in (77, -77):
-        alone.inform_guard(group)
-    assert os.read(reading, 100) == b"".join(number.to_bytes(4, "little", signed=True) for number in (77, -77))
-    os.close(reading)
-    alone.inform_guard(78)
-    os.close(alone.guard)

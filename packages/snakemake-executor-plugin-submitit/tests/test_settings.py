@@ -13,6 +13,7 @@ from snakemake_interface_common.exceptions import WorkflowError
 
 from snakemake_executor_plugin_submitit import Executor, ExecutorSettings, common_settings
 from snakemake_executor_plugin_submitit.clusters.local import Local
+from snakemake_executor_plugin_submitit.messages import Mail
 
 
 class Begun(Executor):
@@ -21,6 +22,7 @@ class Begun(Executor):
     def __init__(self, folder: Path, resources: dict[str, object], **settings: Any) -> None:
         self.executor_settings = replace(ExecutorSettings(cluster="local", folder=str(folder)), **settings)
         self.warnings: list[str] = []
+        self.mail = Mail()
         self.logger = SimpleNamespace(warning=self.warnings.append, info=self.warnings.append)
         self.workflow = SimpleNamespace(
             rules=[

@@ -390,7 +390,7 @@ class Unwritable:
         self.is_written = True
 
     def note(self) -> None:
-        runner: Any = SimpleNamespace(known={}, folder=Path())
+        runner: Any = SimpleNamespace(known={}, folder=Path(), tell=lambda kind: None)
         worker.Runner.note(runner, 0, Status("done", 0.0, "here"))
 
 

@@ -12,7 +12,6 @@ import os
 import shlex
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field, fields
@@ -27,11 +26,18 @@ from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
 from snakemake_interface_executor_plugins.utils import format_cli_arg
 
+from snakemake_executor_plugin_submitit.messages import Mail
+
 if TYPE_CHECKING:
     from snakemake_executor_plugin_submitit.bundles import Job
     from snakemake_executor_plugin_submitit.dispatch import Dispatcher
     from snakemake_executor_plugin_submitit.ending import Requests
     from snakemake_executor_plugin_submitit.verdicts import Verdict
+
+# Seconds for which a worker without jobs waits for more. On Slurm it holds its allocation meanwhile.
+IDLE = {"slurm": 5.0, "local": 30.0}
+# Seconds for which the thread that checks rests for each second of processor time that a check took.
+REST = 3.0
 
 common_settings = CommonSettings(
     non_local_exec=True,
@@ -95,7 +101,9 @@ class Executor(RemoteExecutor):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Snakemake's constructor starts the thread that checks, before it calls `__post_init__`.
-        self.wake = threading.Event()
+        self.mail = Mail()
+        # Seconds of processor time that the last check took.
+        self.spent = 0.0
         self.dispatcher: Dispatcher | None = None
         # Snakemake's records by the key of a description, and descriptions by the identity of Snakemake's job.
         self.infos: dict[str, SubmittedJobInfo] = {}
@@ -175,6 +183,7 @@ class Executor(RemoteExecutor):
                 f"submitit executor: {', '.join(sorted(dropped))} of the environment are ignored, because they would overrule the "
                 "rules: use settings, resources, or slurm_extra"
             )
+        self.mail.listen(settings.cluster == "local")
         cluster = Slurm if settings.cluster == "slurm" else Local
         shared = Bundle(
             jobs=(),
@@ -186,6 +195,8 @@ class Executor(RemoteExecutor):
             latency_wait=self.workflow.execution_settings.latency_wait,
             max_requeues=settings.max_requeues,
             origin=self.workflow.workdir_init,
+            head=self.mail.address,
+            idle=IDLE[settings.cluster],
         )
         try:
             self.dispatcher = Dispatcher(
@@ -200,6 +211,7 @@ class Executor(RemoteExecutor):
                 submitted=self.note_submission,
                 say=self.logger.info,
                 recorded=self.recorded,
+                mail=self.mail,
             )
         except (OSError, RuntimeError) as error:
             raise WorkflowError(f"submitit executor: {error}") from error
@@ -243,7 +255,7 @@ class Executor(RemoteExecutor):
             described.append((description, job_request, tmpdir))
         # The dispatcher gets all jobs at once, so that no bundle is submitted half empty.
         self.dispatcher.add(described)
-        self.wake.set()
+        self.mail.ring()
 
     def run_job(self, job: JobExecutorInterface) -> None:
         self.run_jobs([job])
@@ -266,6 +278,7 @@ class Executor(RemoteExecutor):
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
         from snakemake_executor_plugin_submitit.dispatch import Unreachable
 
+        began = time.thread_time()
         verdicts: list[Verdict] = []
         if self.dispatcher:
             try:
@@ -283,6 +296,7 @@ class Executor(RemoteExecutor):
             self.progress = time.monotonic()
         if self.requests and self.requests.first and self.workflow.scheduler and not self.has_ended:
             self.wind_down()
+        self.spent = time.thread_time() - began
         for info in active_jobs:
             if id(info) not in over:
                 yield info
@@ -388,11 +402,12 @@ class Executor(RemoteExecutor):
         longest = float(self.workflow.remote_execution_settings.seconds_between_status_checks)
         if self.executor_settings.cluster == "local":
             longest = min(longest, 0.3)
-        self.wake.wait(min(longest, max(0.1, 0.2 * (time.monotonic() - self.progress))))
-        self.wake.clear()
+        # Messages may come faster than they are worth reading: this thread rests for longer than it worked.
+        time.sleep(min(longest, REST * self.spent))
+        self.mail.wait(min(longest, max(0.1, 0.2 * (time.monotonic() - self.progress))))
 
     def shutdown(self) -> None:
-        self.wake.set()
+        self.mail.ring()
         super().shutdown()
         if self.dispatcher:
             self.dispatcher.rest()

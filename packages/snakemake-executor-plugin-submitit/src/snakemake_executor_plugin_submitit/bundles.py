@@ -3,11 +3,13 @@
 The ledger is a folder (`--submitit-folder`). Every file in it but `failures.jsonl` and `lock` appears whole, by renaming:
 
     lock                              held by the head that uses the folder
-    {array}/array.json                {"cluster", "host", "tasks", "submitted"}, once the cluster has accepted the array
+    {array}/array.json                {"cluster", "host", "tasks", "submitted"}, once the cluster has accepted the array; and "home",
+                                      the first bundle of the worker, if the array's only bundle is for a worker that was waiting
     {array}/{bundle}/bundle.json      a `Bundle`: the jobs of one array task
     {array}/{bundle}/status/{i}.json  the `Status` of job i; renamed to {i}.closed once Snakemake has taken note of the end
     {array}/{bundle}/revoked          tells the worker to start no further job
     {array}/{bundle}/heartbeat        touched again and again while a worker of the bundle lives
+    {array}/{bundle}/next             the folder of another bundle that the worker of this one has taken since, as a JSON text
     failures.jsonl                    one line per failed job
 """
 
@@ -20,6 +22,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from snakemake_executor_plugin_submitit.messages import Address
 
 State = Literal["running", "stopped", "done", "failed"]
 # The file in a bundle's folder by which a worker shows that it lives.
@@ -68,6 +72,8 @@ class Bundle:
         max_requeues: how often a job may reach its limit and go on, or lose its node.
         origin: working directory of a nested Snakemake if it differs: the one before the workflow's `workdir:`.
         gpus: that the task has requested.
+        head: where the head takes messages, or None.
+        idle: seconds for which the worker waits for another bundle when all jobs of this one have ended.
     """
 
     jobs: tuple[Job, ...]
@@ -84,6 +90,8 @@ class Bundle:
     max_requeues: int = 3
     origin: str | None = None
     gpus: int = 0
+    head: Address | None = None
+    idle: float = 0
 
     def write(self, folder: Path) -> None:
         """Create the bundle's folder.
@@ -168,14 +176,15 @@ def read_bundle(folder: Path) -> Bundle | None:
     """
     data = read_json(folder / "bundle.json")
     try:
-        jobs = tuple(Job(**{name: _frozen(value) for name, value in job.items()}) for job in data["jobs"])
-        return Bundle(**{**data, "jobs": jobs, "scripts": tuple(data["scripts"])})
+        jobs = tuple(Job(**_frozen(job)) for job in data["jobs"])
+        head = Address(**_frozen(data["head"])) if data.get("head") else None
+        return Bundle(**{**data, "jobs": jobs, "scripts": tuple(data["scripts"]), "head": head})
     except (TypeError, KeyError, AttributeError):
         return None
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _frozen(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
 def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) -> Iterator[tuple[int, Status, bool]]:
@@ -211,6 +220,11 @@ def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) 
             yield number, Status(**{**data, "stamps": tuple(data.get("stamps", ()))}), number in closed
     if unreadable:
         raise unreadable
+
+
+def name_of(folder: Path) -> str:
+    """The name of a bundle in the ledger, by its folder."""
+    return f"{folder.parent.name}/{folder.name}"
 
 
 def refresh(folder: Path) -> None:

@@ -5,6 +5,7 @@ ledger (`snakemake_executor_plugin_submitit.bundles`), so that a head that was k
 """
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -16,8 +17,10 @@ from typing import Any
 from snakemake_executor_plugin_submitit.bundles import Job, heartbeat, note_failure, read_statuses, refresh, revoke
 from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
 from snakemake_executor_plugin_submitit.ending import RunningJob
+from snakemake_executor_plugin_submitit.messages import Mail
+from snakemake_executor_plugin_submitit.pool import Pool
 from snakemake_executor_plugin_submitit.resources import Request
-from snakemake_executor_plugin_submitit.restart import find_tasks, hold, make_ledger, remove_empty
+from snakemake_executor_plugin_submitit.restart import find_tasks, hold, make_ledger, remove_empty, settle_homes
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
 from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting, as_arguments, named
 from snakemake_executor_plugin_submitit.verdicts import Judge, Verdict
@@ -31,6 +34,10 @@ ASK, ASK_MOST = 5.0, 60.0
 PATIENCE = 1.0
 # Seconds for which a worker whose heartbeat has been left there counts as alive after the last beat: several beats.
 QUIET = 90.0
+# Seconds after which `drive` looks for messages while it waits for an answer.
+SLICE = 0.05
+# Seconds after which `poll` looks at all tasks, even if messages tell which ones have changed.
+LOOK = 1.0
 # Seconds after which a trouble that lasts is reported again.
 REMIND = 60.0
 # Seconds for which a status that cannot be read is waited for after the end of its task, while the rest of the ledger can be read.
@@ -55,6 +62,7 @@ class Dispatcher:
         submitted: Callable[[Job, str], None] = lambda job, task: None,
         say: Callable[[str], None] = print,
         recorded: Callable[[Job], bool] = lambda job: False,
+        mail: Mail | None = None,
     ) -> None:
         """Find the tasks that earlier heads left.
 
@@ -62,6 +70,7 @@ class Dispatcher:
             submitted: called with each job that has got a task, and the name of the task.
             say: called with messages for a person.
             recorded: whether Snakemake has recorded the end of a job, so that it asks for another run of it.
+            mail: where messages of the workers come.
 
         Raises:
             RuntimeError: another head uses the folder, others may write to it, or the cluster does not tell what became of earlier tasks.
@@ -76,9 +85,13 @@ class Dispatcher:
         self.tasks = Tasks()
         self.watch = Watch()
         self.judge = Judge(self.folder, cluster.name, settings.bundle.max_requeues, self.tasks)
+        self.mail = mail or Mail()
+        self.pool = Pool(self.mail, self.tasks)
         self.submitter = Submitter(
-            cluster, settings, self.folder, self.tasks, self.judge, submitted, self.report, self.remake
+            cluster, settings, self.folder, self.tasks, self.judge, submitted, self.report, self.remake, self.pool
         )
+        # Monotonic time at which all tasks were looked at last.
+        self.looked_at = -math.inf
         # The round of questions to the cluster that is under way, the question, and when the last round was.
         self.round: Calls | None = None
         self.answer: Future[Any] | None = None
@@ -123,10 +136,12 @@ class Dispatcher:
                 task.state is TaskState.OVER
                 and task.name
                 and self.may_live(task)
-                and heartbeat(task.folder) is not None
+                and heartbeat(task.home_folder) is not None
             ):
                 # The worker was killed, or it lives although the cluster does not list the task. Later heartbeats decide which.
                 task.state = TaskState.STOPPING
+        settle_homes(tasks)
+        for task in tasks:
             self.tasks.add(task)
             if task.is_damaged and task.state is TaskState.ALIVE:
                 self.stop(task)
@@ -187,8 +202,18 @@ class Dispatcher:
             Unreachable: the cluster has not answered for too long.
         """
         with self.lock:
-            for task in self.watch.changed(self.tasks.alive(), self.cluster.waiting):
+            news = self.pool.hear()
+            if self.cluster.name != "local":
+                for task in news:
+                    refresh(task.folder)
+            # Messages tell which tasks have news. The others are looked at as often as without messages.
+            if not news or time.monotonic() >= self.looked_at + LOOK:
+                self.looked_at = time.monotonic()
+                news = list(dict.fromkeys([*news, *self.watch.changed(self.tasks.alive(), self.cluster.waiting)]))
+            for task in news:
                 self.read(task)
+            self.submitter.buffer += self.pool.settle(self.cluster.name != "local")
+            self.submitter.hand_over()
         self.drive(PATIENCE)
         self.remind()
         if self.silent_since is not None:
@@ -213,8 +238,10 @@ class Dispatcher:
         deadline = time.monotonic() + seconds
         with self.driver:
             while True:
-                if self.answer and wait([self.answer], max(0.0, deadline - time.monotonic())).not_done:
-                    return
+                while self.answer and wait([self.answer], max(0.0, min(SLICE, deadline - time.monotonic()))).not_done:
+                    # Messages of the workers, and new jobs, do not wait for the cluster.
+                    if time.monotonic() >= deadline or self.mail.is_waiting():
+                        return
                 with self.lock:
                     if not self.advance():
                         return
@@ -318,7 +345,7 @@ class Dispatcher:
 
     def beats(self, task: Task, state: str) -> bool:
         """Whether the worker of a task may live although the cluster says that the task is over."""
-        kind, now, seen = f"{task.folder} beats", time.monotonic(), heartbeat(task.folder)
+        kind, now, seen = f"{task.folder} beats", time.monotonic(), heartbeat(task.home_folder)
         if seen != task.heartbeat:
             if seen is not None and task.heartbeat is not None:
                 self.report(
@@ -342,6 +369,8 @@ class Dispatcher:
         if task.unreadable_since is not None:
             task.unreadable_since = None
             self.report(str(task.folder), "")
+        if task.home and task.is_finished:
+            self.tasks.leave(task)
         return True
 
     def report(self, kind: str, trouble: str) -> None:
@@ -429,6 +458,8 @@ class Dispatcher:
         """Wait for tasks that are about to end, so that neither they nor their files are left behind."""
         deadline = time.time() + seconds
         self.cluster.hurry()
+        with self.lock:
+            self.pool.dismiss()
         again = time.time() + ASK
         while time.time() < deadline and not self.is_deaf:
             with self.lock:
@@ -451,8 +482,8 @@ class Dispatcher:
             with self.lock:
                 for task in ending:
                     if states.get(task.name) is not None:
-                        task.state = TaskState.OVER
-                        if not self.may_live(task) or heartbeat(task.folder) is None:
+                        task.end()
+                        if not self.may_live(task) or heartbeat(task.home_folder) is None:
                             self.tasks.forget(task)
             time.sleep(0.2 if self.cluster.name == "local" else 1)
         left = [as_arguments(task.name) for task in self.tasks.alive() if task.state is TaskState.STOPPING]

@@ -12,6 +12,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn
@@ -175,12 +176,18 @@ def execute(job: Job, command: forked.Plain | None, folder: Path) -> NoReturn:
     bash(f"trap : USR2 TERM; set -euo pipefail; {job.command}", folder)
 
 
+@cache
+def find_bash() -> str:
+    """The path of bash."""
+    return shutil.which("bash") or "bash"
+
+
 def bash(text: str, folder: Path) -> NoReturn:
     """Become a shell that runs a script; does not return."""
     # Python ignores these signals, and a program would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    shell = shutil.which("bash") or "bash"
+    shell = find_bash()
     if len(os.fsencode(text)) < 100_000:
         os.execvp(shell, [shell, "-c", text])
     # The script is longer than an argument may be.

@@ -5,13 +5,13 @@ import os
 import pwd
 import socket
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
-from snakemake_executor_plugin_submitit.bundles import Bundle, read_bundle, read_json, remove
+from snakemake_executor_plugin_submitit.bundles import Bundle, name_of, read_bundle, read_json, remove
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster
 from snakemake_executor_plugin_submitit.tasks import Task, TaskState, array_name, named
 
@@ -97,6 +97,7 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
     """
     tasks: list[Task] = []
     arrays: list[Path] = []
+    homes: dict[Path, str] = {}
     try:
         for array in sorted(path for path in ledger.iterdir() if path.is_dir()):
             check_private(array)
@@ -112,6 +113,8 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
             # Without the file, the head died while it was submitting, or the node on which it wrote the file crashed.
             stray = partial(cluster.stray, array / "submitit", array_name(array))
             tasks += _tasks_of(array, dict(enumerate(about["tasks"])) if about else _ask(ledger, stray))
+            homes[array] = (about or {}).get("home", "")
+        find_homes(tasks, homes)
     except OSError as error:
         raise RuntimeError(
             f"cannot read {ledger} ({error}), where an earlier run may have left tasks, so nothing is submitted: try again when it can be read"
@@ -150,6 +153,32 @@ def _tasks_of(array: Path, names: Mapping[int, str | None]) -> Iterator[Task]:
         with suppress(OSError):
             bundle = read_bundle(folder)
         yield Task(folder, bundle or Bundle(jobs=(), directory=""), names.get(int(folder.name)) or "")
+
+
+def find_homes(tasks: Sequence[Task], homes: Mapping[Path, str]) -> None:
+    """Find the home of each guest: an earlier head has noted it for the guest's array, or the worker has noted the guest in its home.
+
+    Args:
+        homes: names of homes by the folders of arrays.
+    """
+    by_name = {name_of(task.folder): task for task in tasks}
+    for task in tasks:
+        task.home = by_name.get(homes[task.folder.parent])
+    for home in tasks:
+        with suppress(OSError):
+            guest = by_name.get(str(read_json(home.folder / "next")))
+            if guest:
+                guest.home, guest.name = home, home.name
+
+
+def settle_homes(tasks: Sequence[Task]) -> None:
+    """Decide which bundle the worker of each home has, once the statuses have been read."""
+    for guest in tasks:
+        if guest.home and guest.state is not TaskState.OVER:
+            if guest.is_finished and not guest.is_damaged:
+                guest.state = TaskState.OVER
+            else:
+                guest.home.state, guest.home.guest = TaskState.LENT, guest
 
 
 def remove_empty(arrays: list[Path], tasks: list[Task]) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from snakemake_executor_plugin_submitit import failures
-from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_statuses, remove, revoke, write_json
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, name_of, read_statuses, remove, revoke, write_json
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster, Refused
+from snakemake_executor_plugin_submitit.pool import Pool
 from snakemake_executor_plugin_submitit.resources import MINUTES, Request
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, Tasks, TaskState, Waiting, array_name
 from snakemake_executor_plugin_submitit.verdicts import Judge
@@ -79,12 +80,14 @@ class Array:
 
     Attributes:
         folder: of the array in the ledger.
+        request: of its jobs.
         folders: of its bundles.
         bundles: what is written in each bundle.
         waiting: the jobs in the buffer that each bundle is for.
     """
 
     folder: Path
+    request: Request
     folders: Sequence[Path]
     bundles: Sequence[Bundle]
     waiting: Sequence[Sequence[Waiting]]
@@ -102,6 +105,7 @@ class Submitter:
         pending: the array whose submission is under way, or was not answered: its tasks may exist.
         retry_at: unix time before which nothing is submitted, because a submission has failed.
         booked_at: unix time of the last successful submission.
+        pool: workers that wait for another bundle.
         closing: whether the head is ending, so that nothing is submitted any more.
         remake: makes the ledger again if somebody has deleted it.
         has_learnt: whether the cluster has been asked for its limits.
@@ -117,9 +121,10 @@ class Submitter:
         submitted: Callable[[Job, str], None],
         report: Callable[[str, str], None],
         remake: Callable[[], None],
+        pool: Pool,
     ) -> None:
         self.cluster, self.settings, self.ledger, self.tasks, self.judge = cluster, settings, ledger, tasks, judge
-        self.submitted, self.report, self.remake = submitted, report, remake
+        self.submitted, self.report, self.remake, self.pool = submitted, report, remake, pool
         self.buffer: list[Waiting] = []
         self.pending: Array | None = None
         self.retry_at = 0.0
@@ -132,8 +137,7 @@ class Submitter:
         """Submit the jobs in the buffer for which it is time."""
         if self.closing or time.time() < self.retry_at or not (yield from self.settle_pending()):
             return
-        if any(task.is_damaged and task.state is TaskState.STOPPING for task in self.tasks.all):
-            # The task may make the outputs of any job.
+        if self.is_held_up():
             return
         if self.buffer and not self.has_learnt:
             try:
@@ -149,6 +153,11 @@ class Submitter:
                 return
         is_busy = any(job.state is JobState.CLAIMED for task in self.tasks.all for job in task.jobs)
         for request, waiting in self.groups():
+            # A worker may have got a job during an earlier submission.
+            buffered = self.buffered()
+            waiting = [entry for entry in waiting if id(entry) in buffered]
+            if not waiting:
+                continue
             try:
                 room = self.cluster.room(request)
             except Refused as error:
@@ -156,9 +165,56 @@ class Submitter:
                 continue
             times = self.times(request)
             bundles = self.bundles(request, waiting, times.seconds, room, is_busy)
+            if bundles if room is None else room[0] < 1:
+                # Workers that wait hold what these jobs need.
+                self.pool.dismiss()
             for start in range(0, len(bundles), self.settings.array_size):
                 if not (yield from self.submit(request, bundles[start : start + self.settings.array_size], times)):
                     return
+
+    def is_held_up(self) -> bool:
+        """Whether a task that may make the outputs of any job is still being stopped."""
+        return any(task.is_damaged and task.state is TaskState.STOPPING for task in self.tasks.all)
+
+    def hand_over(self) -> None:
+        """Give jobs in the buffer to workers that wait for another bundle."""
+        if not self.pool.offers or self.closing or self.is_held_up():
+            return
+        # Their submission may have reached the cluster.
+        submitting = {id(entry) for jobs in (self.pending.waiting if self.pending else ()) for entry in jobs}
+        for request, group in self.groups():
+            waiting = [entry for entry in group if id(entry) not in submitting]
+            homes = self.pool.fitting(request, group[0].tmpdir, self.settings.bundle.grace)
+            if not (waiting and homes):
+                continue
+            size, mean = self.size(request, waiting, self.settings.bundle_seconds)
+            room = self.cluster.room(request)
+            free = room[0] if room else 0
+            share = math.ceil(len(waiting) / (len(homes) + free))
+            size = min(size, max(share, math.ceil(START / (mean or START)) if free else 1))
+            for home, start in zip(homes, range(0, len(waiting), size), strict=False):
+                self.lend(home, request, waiting[start : start + size])
+
+    def lend(self, home: Task, request: Request, waiting: Sequence[Waiting]) -> None:
+        """Write a bundle for a worker that waits, and offer it. After a failure the jobs stay in the buffer."""
+        seconds = self.pool.seconds(home, request, self.settings.bundle.grace)
+        seconds = min(seconds, self.settings.bundle_seconds)
+        bundle = self.bundle(request, waiting, seconds, home.bundle.limit)
+        array = self.ledger / _array_folder(waiting[0].job.rule)
+        try:
+            array.mkdir(mode=0o700)
+            bundle.write(array / "0")
+            write_json(array / "array.json", self.about([home.name]) | {"home": name_of(home.folder)})
+        except OSError as error:
+            remove(array)
+            self.report("bundle", f"cannot write a bundle ({error}): trying again")
+            return
+        self.report("bundle", "")
+        guest = Task(array / "0", bundle, home.name, request=request)
+        self.tasks.lend(home, guest)
+        self.book_jobs(guest, waiting)
+        self.leave(waiting)
+        self.pool.take(guest)
 
     def groups(self) -> list[tuple[Request, list[Waiting]]]:
         """The jobs in the buffer that may be submitted, by what a task has in common; the most urgent first."""
@@ -204,10 +260,7 @@ class Submitter:
             room: how many tasks could start now, and how many run at a time at most; None if the cluster keeps a queue.
             is_busy: whether other jobs run, so that a small bundle waits for more jobs.
         """
-        size, mean = request.bundle if seconds else 1, self.mean_seconds(waiting)
-        if mean is not None:
-            # As many jobs as fill the bundle's seconds.
-            size = max(1, min(size, int(seconds * self.settings.bundle.slots / mean)))
+        size, mean = self.size(request, waiting, seconds)
         if room is None:
             if is_busy and len(waiting) < size and time.time() - waiting[0].since < GATHER:
                 return []
@@ -218,6 +271,17 @@ class Submitter:
         bundles = [waiting[start : start + size] for start in range(0, len(waiting), size)]
         return bundles if room is None else bundles[: room[0]]
 
+    def size(self, request: Request, waiting: Sequence[Waiting], seconds: float) -> tuple[int, float | None]:
+        """How many of these jobs fill so many seconds of a bundle, and the estimate of a job's seconds.
+
+        Args:
+            seconds: 0 if there is only time for one job.
+        """
+        size, mean = request.bundle if seconds else 1, self.mean_seconds(waiting)
+        if mean is not None:
+            size = max(1, min(size, int(seconds * self.settings.bundle.slots / mean)))
+        return size, mean
+
     def mean_seconds(self, waiting: Sequence[Waiting]) -> float | None:
         """Estimate the mean seconds of jobs from earlier jobs of their rules; None if no job of these rules is done."""
         durations = self.judge.durations
@@ -226,22 +290,21 @@ class Submitter:
 
     def submit(self, request: Request, waiting: Sequence[Sequence[Waiting]], times: Times) -> Calls:
         """Write and submit bundles as one array, and return whether to continue. After a failure the jobs stay in the buffer."""
+        buffered = self.buffered()
+        waiting = [left for jobs in waiting if (left := [entry for entry in jobs if id(entry) in buffered])]
+        if not waiting:
+            return True
         longest = max(len(jobs) for jobs in waiting)
-        minutes = times.alone if longest == 1 else times.shared
+        mean = self.mean_seconds([entry for jobs in waiting for entry in jobs])
+        # The task of a single job has the time for further jobs, too, if earlier ones were short: its worker may get them.
+        is_short = request.bundle > 1 and mean is not None and mean < times.seconds / 2
+        several = longest > 1 or is_short
+        minutes = times.shared if several else times.alone
+        seconds = times.seconds if several else None
+        limit = minutes * 60 if minutes < YEAR else None
         folder = self.ledger / _array_folder(waiting[0][0].job.rule)
-        bundles = [
-            replace(
-                self.settings.bundle,
-                jobs=tuple(entry.job for entry in jobs),
-                threads=request.cpus,
-                gpus=request.devices(),
-                tmpdir=jobs[0].tmpdir,
-                seconds=times.seconds if longest > 1 else None,
-                limit=minutes * 60 if minutes < YEAR else None,
-            )
-            for jobs in waiting
-        ]
-        array = Array(folder, [folder / str(number) for number in range(len(bundles))], bundles, waiting)
+        bundles = [self.bundle(request, jobs, seconds, limit) for jobs in waiting]
+        array = Array(folder, request, [folder / str(number) for number in range(len(bundles))], bundles, waiting)
         try:
             self.remake()
             # Only the owner may write here, because anyone who may could replace the programs that the tasks run.
@@ -263,14 +326,37 @@ class Submitter:
             if not (yield from self.settle_pending()) or not is_final:
                 return False
             self.failures = 0
-            still_waiting = {id(entry) for entry in self.buffer}
-            self.refuse([entry for jobs in waiting for entry in jobs if id(entry) in still_waiting], str(error))
+            buffered = self.buffered()
+            self.refuse([entry for jobs in waiting for entry in jobs if id(entry) in buffered], str(error))
             return not self.closing
         self.pending, self.failures = None, 0
         self.report("submission", "")
         self.book(array, dict(enumerate(names)))
         # The head may have been interrupted during the submission.
         return not self.closing
+
+    def bundle(
+        self, request: Request, waiting: Sequence[Waiting], seconds: float | None, limit: float | None
+    ) -> Bundle:
+        """The bundle of jobs with the same request and the same folder for temporary files."""
+        return replace(
+            self.settings.bundle,
+            jobs=tuple(entry.job for entry in waiting),
+            threads=request.cpus,
+            gpus=request.devices(),
+            tmpdir=waiting[0].tmpdir,
+            seconds=seconds,
+            limit=limit,
+        )
+
+    def about(self, names: Sequence[str | None]) -> dict[str, Any]:
+        """What `array.json` states about an array with these tasks."""
+        return {
+            "cluster": self.cluster.name,
+            "host": socket.gethostname(),
+            "tasks": names,
+            "submitted": time.time(),
+        }
 
     def delay(self) -> None:
         """Delay the next submission, by longer the more often this has happened."""
@@ -306,10 +392,9 @@ class Submitter:
             remove(array.folder)
             return
         listing = [names.get(number) for number in range(len(array.folders))]
-        about = {"cluster": self.cluster.name, "host": socket.gethostname(), "tasks": listing, "submitted": time.time()}
         # If the disk is full, the next head has to find the tasks by the name of their array.
         with contextlib.suppress(OSError):
-            write_json(array.folder / "array.json", about)
+            write_json(array.folder / "array.json", self.about(listing))
         self.booked_at = time.time()
         submitted = {*names, *forgotten}
         self.leave(entry for number in submitted for entry in array.waiting[number])
@@ -317,12 +402,9 @@ class Submitter:
             if number not in submitted:
                 remove(folder)
                 continue
-            task = Task(folder, bundle, names.get(number, array.folder.name))
-            for job, entry in zip(task.jobs, array.waiting[number], strict=True):
-                job.state, job.waiting = JobState.CLAIMED, entry
+            task = Task(folder, bundle, names.get(number, array.folder.name), request=array.request)
             self.tasks.add(task)
-            for entry in array.waiting[number]:
-                self.submitted(entry.job, task.name)
+            self.book_jobs(task, array.waiting[number])
             if self.closing:
                 task.state = TaskState.STOPPING
                 revoke(folder)
@@ -331,6 +413,17 @@ class Submitter:
                 with contextlib.suppress(OSError):
                     self.judge.read(task)
                     self.buffer += self.judge.settle(task, GONE)
+
+    def book_jobs(self, task: Task, waiting: Sequence[Waiting]) -> None:
+        """Note that the jobs of a task are those that Snakemake waits for, and tell Snakemake the name of the task."""
+        for job, entry in zip(task.jobs, waiting, strict=True):
+            job.state, job.waiting = JobState.CLAIMED, entry
+        for entry in waiting:
+            self.submitted(entry.job, task.name)
+
+    def buffered(self) -> set[int]:
+        """The identities of the jobs in the buffer."""
+        return {id(entry) for entry in self.buffer}
 
     def leave(self, waiting: Iterable[Waiting]) -> None:
         """Take jobs out of the buffer."""

@@ -1,8 +1,17 @@
 """The tasks that this head follows, the jobs in them, and the states through which both go.
 
-A task runs the jobs of one bundle. This head has submitted the task, or has read it from the ledger:
+A `Task` is a bundle that a worker has or had. The worker is a task of the cluster, whose first bundle is its home; this head
+has submitted it, or has read it from the ledger. A worker whose jobs have all ended may get another bundle, its guest:
 
-    ALIVE ──> STOPPING ──> OVER        (STOPPING only where a head has cancelled the task)
+    ALIVE ──> STOPPING ──> OVER        (STOPPING only where a head has cancelled the task of the cluster)
+     ↑↓
+    LENT ──> OVER                      (a home, while the worker has a guest)
+
+Of the bundles of one worker only one is ALIVE or STOPPING, so that the cluster is asked, and told, once about each worker. A
+guest begins as ALIVE. It is OVER when all its jobs have ended, and its home goes on in the guest's state; or when the worker has
+left without beginning it; or, together with its home, when the task of the cluster is over. In the last two cases its jobs that
+have not ended go the same ways as the jobs of a home. The head decides so because of two facts: a worker begins a guest only on
+the head's word, which names the guest and the process; and a process that has said that it leaves begins none.
 
 A job of a task that this head submitted begins as CLAIMED; a job that an earlier head submitted begins as UNCLAIMED:
 
@@ -18,7 +27,15 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import NamedTuple
 
-from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, close_job, modification_times, remove
+from snakemake_executor_plugin_submitit.bundles import (
+    Bundle,
+    Job,
+    Status,
+    close_job,
+    modification_times,
+    name_of,
+    remove,
+)
 from snakemake_executor_plugin_submitit.resources import Request
 
 
@@ -26,8 +43,9 @@ class TaskState(Enum):
     """The state of a task."""
 
     ALIVE = auto()  # queued or running
+    LENT = auto()  # its worker runs the jobs of another task of this head
     STOPPING = auto()  # cancelled by a head; it may still be ending
-    OVER = auto()  # neither queued nor running any more
+    OVER = auto()  # neither queued nor running any more; or its worker has left it
 
 
 class JobState(Enum):
@@ -100,6 +118,12 @@ class Task:
         array: path of the folder of the array.
         heartbeat: what the worker's heartbeat was when it was looked at.
         heartbeat_since: monotonic time since which the heartbeat is that.
+        request: what a home asked of the cluster; None if an earlier head submitted it, so that it gets no guest.
+        home: of a guest.
+        guest: of a home that is LENT.
+        taker: of a guest, the process that it was offered to last.
+        has_begun: whether a worker has sent a message from it.
+        has_failed_guest: whether a job of a guest has failed, so that the log of the worker stays.
     """
 
     folder: Path
@@ -112,6 +136,12 @@ class Task:
     array: str = field(init=False)
     heartbeat: int | None = None
     heartbeat_since: float = 0.0
+    request: Request | None = None
+    home: "Task | None" = None
+    guest: "Task | None" = None
+    taker: str = ""
+    has_begun: bool = False
+    has_failed_guest: bool = False
 
     def __post_init__(self) -> None:
         self.array = str(self.folder.parent)
@@ -137,19 +167,40 @@ class Task:
         )
 
     @property
+    def has_failed(self) -> bool:
+        """Whether a job of the task, or of a guest, has failed."""
+        return self.has_failed_guest or any(job.status and job.status.state == "failed" for job in self.jobs)
+
+    def end(self) -> None:
+        """Note that the task of the cluster is over."""
+        self.leave_home(TaskState.OVER)
+        self.state = TaskState.OVER
+
+    def leave_home(self, state: TaskState) -> None:
+        """Give the worker back to the home, if this is a guest."""
+        if self.home and self.home.guest is self:
+            self.home.state, self.home.guest = state, None
+            self.home.has_failed_guest |= self.has_failed
+
+    @property
+    def home_folder(self) -> Path:
+        """The folder of the first bundle of the worker, where its heartbeat is."""
+        return (self.home or self).folder
+
+    @property
     def log_name(self) -> str:
         """The name of the file with the output of the task itself."""
         return f"{re.split('[.;]', self.name)[0]}_0_log.out"
 
     def log(self) -> Path | None:
         """Return the file with the output of the task itself, if the task has started."""
-        path = self.folder.parent / "submitit" / self.log_name
+        path = self.home_folder.parent / "submitit" / self.log_name
         return path if path.exists() else None
 
 
 def named(tasks: Iterable[Task]) -> dict[str, str]:
     """Tasks as the cluster is asked about them: name of the task -> name of its array."""
-    return {task.name: array_name(task.folder.parent) for task in tasks if task.name}
+    return {task.name: array_name(task.home_folder.parent) for task in tasks if task.name}
 
 
 def as_arguments(name: str) -> str:
@@ -164,20 +215,34 @@ def array_name(folder: Path) -> str:
 
 
 class Tasks:
-    """All tasks that this head follows, and the jobs in them by key and by output."""
+    """All tasks that this head follows, also by the names of their bundles, and the jobs in them by key and by output."""
 
     def __init__(self) -> None:
         self.all: list[Task] = []
+        self.by_name: dict[str, Task] = {}
         self.by_key: dict[str, TaskJob] = {}
         self.by_output: dict[str, TaskJob] = {}
 
     def alive(self) -> list[Task]:
         """The tasks that are queued or running, those that are being stopped included."""
-        return [task for task in self.all if task.state is not TaskState.OVER]
+        return [task for task in self.all if task.state not in (TaskState.LENT, TaskState.OVER)]
+
+    def lend(self, home: Task, guest: Task) -> None:
+        """Follow a bundle that the worker of another gets."""
+        home.state, home.guest = TaskState.LENT, guest
+        guest.home = home
+        self.add(guest)
+
+    def leave(self, guest: Task) -> None:
+        """Note that the worker has left a guest, and has no other."""
+        guest.leave_home(guest.state)
+        guest.state = TaskState.OVER
+        self.forget(guest)
 
     def add(self, task: Task) -> None:
         """Follow a task. Its jobs replace jobs of earlier tasks with the same key or output."""
         self.all.append(task)
+        self.by_name[name_of(task.folder)] = task
         for job in task.jobs:
             failed = task.state is TaskState.OVER if job.status is None else job.status.state == "failed"
             if job.state is not JobState.CLOSED and not failed:
@@ -208,9 +273,12 @@ class Tasks:
         if not task.may_be_forgotten or task not in self.all:
             return
         self.all.remove(task)
+        self.by_name.pop(name_of(task.folder), None)
         for job in task.jobs:
             self._drop(job)
-        if any(job.status and job.status.state == "failed" for job in task.jobs):
+        if task.home:
+            self.forget(task.home)
+        if task.has_failed:
             return
         remove(task.folder)
         array = task.folder.parent

@@ -121,11 +121,12 @@ class Judge:
         """
         unfinished = read_statuses(task.folder, lambda number: not task.is_damaged and task.jobs[number].has_ended)
         statuses = {number: status for number, status, _ in unfinished}
-        was_stopped, task.state = task.state is TaskState.STOPPING, TaskState.OVER
+        was_stopped = task.state is TaskState.STOPPING
+        task.end()
         # If the task is queued after all, it starts no job beside the task that gets the job next.
         revoke(task.folder)
         # The folder of a failure stays, and the next head need not wait for this worker.
-        silence(task.folder)
+        silence(task.home_folder)
         cause = failures.of_state(word, _log_end(task))
         if word == GONE and task.log() is None:
             # Slurm keeps no record of a task that is cancelled before it starts; a task that has started has a log.
@@ -166,7 +167,7 @@ class Judge:
             return self.settle(task, word)
         except OSError:
             # No status can be read, so all jobs have failed.
-            task.state = TaskState.OVER
+            task.end()
             self.tasks.forget(task)
             return []
 

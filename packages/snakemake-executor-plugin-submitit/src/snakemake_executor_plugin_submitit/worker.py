@@ -2,35 +2,49 @@
 
 A worker may be killed at any time and started again, by Slurm or because submitit requeues the task. It reads which jobs
 have ended, and goes on with the others. The head decides what to do about failures.
+
+A worker whose jobs have all ended tells the head, and waits for some seconds. The head may name another bundle, which the
+worker notes in the folder of its first bundle before it starts a job, so that it finds the bundle when it is started again.
 """
 
 import contextlib
 import io
 import math
+import mmap
 import os
+import secrets
 import select
 import shutil
 import signal
 import socket
-import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, Self
 
 from snakemake_executor_plugin_submitit import failures, forked
 from snakemake_executor_plugin_submitit.bundles import (
     HEARTBEAT,
-    Bundle,
     Status,
     modification_times,
+    name_of,
     read_bundle,
+    read_json,
     read_statuses,
+    write_json,
 )
-from snakemake_executor_plugin_submitit.process import become, die_with_parent, lacks_gpu, make_ready, set_environment
+from snakemake_executor_plugin_submitit.messages import Line
+from snakemake_executor_plugin_submitit.process import (
+    become,
+    die_with_parent,
+    find_bash,
+    lacks_gpu,
+    make_ready,
+    set_environment,
+)
 
 # The exit code of a job that has saved its state, so that the same command continues it.
 RESUMABLE = os.EX_TEMPFAIL
@@ -46,6 +60,8 @@ PATIENCE = 20.0
 LEDGER_PATIENCE, LAST_PATIENCE = 120.0, 8.0
 # Seconds between two signs of life in a bundle's folder.
 BEAT = 20.0
+# Seconds between two offers of a worker without jobs, and seconds without an answer after which the head is gone.
+OFFER, SILENCE = 1.0, 3.0
 # Bytes at the end of each log that the message of a failure cites.
 TAIL = 2000
 
@@ -88,29 +104,26 @@ class Running:
 
 
 class Runner:
-    """Runs the jobs of a bundle in children of this process.
+    """Runs the jobs of a bundle in children of this process, and then those of further bundles.
 
     Attributes:
+        home: the folder of the first bundle.
+        life: a random name of this process, since the same task may be started again.
+        folder: of the present bundle.
+        began: unix time at which the process began.
+        since: unix time at which it began with the present bundle.
         todo: numbers of the jobs that have not been started, or have to be continued.
         running: by process id.
-        guard: pipe to the guard, see `guard`.
+        guard: kills the jobs when this process is killed.
     """
 
     def __init__(self, folder: Path) -> None:
         self.began = time.time()
-        self.folder = folder
-        bundle = read_bundle(folder)
-        if bundle is None:
-            raise FileNotFoundError(f"{folder}/bundle.json is missing or damaged: was the folder deleted?")
-        self.bundle: Bundle = bundle
+        self.home, self.life = folder, secrets.token_hex(8)
         self.host = socket.gethostname()
-        statuses = list(read_statuses(folder))
-        self.known: dict[int, Status] = {number: status for number, status, _ in statuses}
-        ended = {number for number, status, closed in statuses if closed or status.final}
-        self.todo = deque(number for number in range(len(bundle.jobs)) if number not in ended)
         self.running: dict[int, Running] = {}
-        self.guard: int | None = None
-        self.patience = min(PATIENCE, bundle.grace)
+        self.guard: Guard | None = None
+        self.line: Line | None = None
         self.memory_kills = failures.memory_kills()
         if isinstance(sys.stdout, io.TextIOWrapper):
             # A file name with letters that the encoding lacks must not end the worker.
@@ -118,26 +131,103 @@ class Runner:
         if os.environ.get("SUBMITIT_EXECUTOR") == "local":
             # Without a cluster, the kernel has to end the worker when submitit's controller ends.
             die_with_parent()
-        set_environment(bundle)
+        self.load(self.latest() or folder)
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
+    def latest(self) -> Path | None:
+        """The bundle that an earlier life of this task took last, if the bundle is still there."""
+        name = read_json(self.home / "next")
+        folder = self.ledger / name if isinstance(name, str) else None
+        return folder if folder and read_bundle(folder) else None
+
+    @property
+    def ledger(self) -> Path:
+        """The folder of all arrays."""
+        return self.home.parent.parent
+
+    def load(self, folder: Path, patience: float = 0) -> None:
+        """Begin with a bundle.
+
+        Args:
+            patience: seconds for which the bundle may be missing; a network file system may show late what the head has just made.
+
+        Raises:
+            FileNotFoundError: it is missing or damaged.
+        """
+        bundle = read_bundle(folder)
+        deadline = time.time() + patience
+        while bundle is None and time.time() < deadline and not must_end():
+            time.sleep(0.1)
+            bundle = read_bundle(folder)
+        if bundle is None:
+            raise FileNotFoundError(f"{folder}/bundle.json is missing or damaged: was the folder deleted?")
+        self.since = time.time()
+        self.folder, self.bundle = folder, bundle
+        statuses = list(read_statuses(folder))
+        self.known: dict[int, Status] = {number: status for number, status, _ in statuses}
+        ended = {number for number, status, closed in statuses if closed or status.final}
+        self.todo = deque(number for number in range(len(bundle.jobs)) if number not in ended)
+        self.patience = min(PATIENCE, bundle.grace)
+        if bundle.head and self.line is None:
+            with contextlib.suppress(OSError):
+                self.line = Line(bundle.head)
+        set_environment(bundle)
+        # The forks inherit the answer.
+        find_bash()
+
     def run(self) -> None:
-        """Run the jobs that have not ended, as long as the bundle's seconds last."""
-        with guard(self.folder / HEARTBEAT) as self.guard:
+        """Run the jobs that have not ended, as long as the bundle's seconds last, and those of further bundles."""
+        with Guard(self.home / HEARTBEAT) as self.guard:
+            self.tell("news")
             try:
                 while True:
                     while self.todo and len(self.running) < self.bundle.slots and not (must_end() or self.is_closed()):
                         self.start(self.todo.popleft())
-                    if not (self.running or must_end()):
+                    if self.running or must_end():
+                        self.wait()
+                    elif self.todo or not self.take_another():
                         return
-                    self.wait()
             finally:
                 for pid in self.running:
                     kill(pid, signal.SIGKILL)
+                self.tell("end")
+
+    def tell(self, kind: Literal["news", "idle", "end"]) -> None:
+        """Tell the head that a status may be new, that all jobs have ended, or that this process takes no further bundle."""
+        if self.line:
+            about = {
+                "home": name_of(self.home),
+                "at": name_of(self.folder),
+                "life": self.life,
+                "age": time.time() - self.began,
+            }
+            self.line.send({"kind": kind, **about})
+
+    def take_another(self) -> bool:
+        """Wait until the head names another bundle, and begin with it; False if it is time to leave."""
+        offered, answered, until = 0.0, time.time(), time.time() + self.bundle.idle
+        while self.line and time.time() < min(until, answered + SILENCE) and not (must_end() or self.is_closed()):
+            if time.time() >= offered + OFFER:
+                self.tell("idle")
+                offered = time.time()
+            answer = self.line.receive(offered + OFFER - time.time(), must_end)
+            # A late answer may be meant for an earlier offer.
+            if not answer or (answer["life"], answer["at"]) != (self.life, name_of(self.folder)):
+                continue
+            answered = time.time()
+            if answer["kind"] == "leave":
+                return False
+            if answer["kind"] == "take":
+                # When this task is started again, it finds the bundle here.
+                write_json(self.home / "next", answer["bundle"])
+                self.load(self.ledger / answer["bundle"], self.bundle.latency_wait)
+                self.tell("news")
+                return True
+        return False
 
     def is_closed(self) -> bool:
         """Whether the bundle's seconds are over, or the head has revoked the bundle."""
-        late = self.bundle.seconds is not None and time.time() - self.began >= self.bundle.seconds
+        late = self.bundle.seconds is not None and time.time() - self.since >= self.bundle.seconds
         return late or (self.folder / "revoked").exists()
 
     def start(self, number: int) -> None:
@@ -180,10 +270,19 @@ class Runner:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            become(job, self.bundle, command if forked.forkable() else None, self.folder, output, parent, self.guard)
+            become(
+                job,
+                self.bundle,
+                command if forked.forkable() else None,
+                self.folder,
+                output,
+                parent,
+                self.guard.pipe if self.guard else None,
+            )
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
-        self.inform_guard(pid)
+        if self.guard:
+            self.guard.add(pid)
         self.running[pid] = Running(number, status, output, limit and time.time() + limit)
 
     def wait(self) -> None:
@@ -220,7 +319,8 @@ class Runner:
             if pid in self.running:
                 # Background processes of the job end with it.
                 kill(pid, signal.SIGKILL)
-                self.inform_guard(-pid)
+                if self.guard:
+                    self.guard.discard(pid)
                 process = self.running.pop(pid)
                 handle(process, os.waitstatus_to_exitcode(ended))
 
@@ -230,12 +330,6 @@ class Runner:
         while self.running and time.time() < deadline:
             signal.sigtimedwait({signal.SIGCHLD}, 0.5)
             self.reap(handle)
-
-    def inform_guard(self, group: int) -> None:
-        """Send the guard a process group that has started, or the negative number of one that has ended."""
-        if self.guard is not None:
-            with contextlib.suppress(OSError):
-                os.write(self.guard, struct.pack("i", group))
 
     def handle_end(self, process: Running, code: int) -> None:
         """Note how a job ended while the task goes on."""
@@ -298,7 +392,8 @@ class Runner:
         began = time.time()
         while True:
             try:
-                return status.write(self.folder, number)
+                status.write(self.folder, number)
+                return self.tell("news") if status.final else None
             except FileNotFoundError:
                 raise
             except OSError as error:
@@ -364,50 +459,67 @@ def must_end() -> bool:
     return bool(signal.sigpending() & ASKING)
 
 
-@contextlib.contextmanager
-def guard(heartbeat: Path) -> Iterator[int]:
-    """Fork a process that kills the process groups of jobs when this process is killed; gives the pipe to it.
+class Guard:
+    """A process that kills the process groups of jobs when this process is killed.
 
     The kernel kills a job's first process (PR_SET_PDEATHSIG), but not the processes which that has started. On a cluster
     that ends a task with all its processes, the guard has nothing to do.
 
     As long as this process lives, whatever keeps it busy, the guard touches the file `heartbeat`. The guard deletes the file when
     this process has ended, unless both are killed together.
+
+    Attributes:
+        pipe: tells the guard that this process, the only one that has the pipe, has ended.
     """
-    receiving, sending = os.pipe()
-    if (pid := os.fork()) != 0:
-        os.close(receiving)
+
+    def __init__(self, heartbeat: Path) -> None:
+        self.heartbeat = heartbeat
+        # The guard reads the process groups, 0 for none, only when it has to act, so it is not woken for each job.
+        self._groups = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("i")
+
+    def __enter__(self) -> Self:
+        """Start the guard, in a fork."""
+        receiving, self.pipe = os.pipe()
+        self._pid = os.fork()
+        if self._pid != 0:
+            os.close(receiving)
+            return self
         try:
-            yield sending
-        finally:
-            os.close(sending)
-            # The cluster kills the guard when this process ends, maybe before the guard has deleted the file.
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-        return
-    try:
-        os.setpgid(0, 0)
-        os.close(sending)
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in range(3):
-            os.dup2(null, descriptor)
-        groups: set[int] = set()
-        due = 0.0
-        while True:
-            if time.monotonic() >= due:
-                due = time.monotonic() + BEAT
+            os.setpgid(0, 0)
+            os.close(self.pipe)
+            null = os.open(os.devnull, os.O_RDWR)
+            for descriptor in range(3):
+                os.dup2(null, descriptor)
+            while True:
                 with contextlib.suppress(OSError):
-                    heartbeat.touch()
-            if select.select([receiving], [], [], max(0.0, due - time.monotonic()))[0]:
-                if not (message := os.read(receiving, 4)):
+                    self.heartbeat.touch()
+                if select.select([receiving], [], [], BEAT)[0]:
                     break
-                (group,) = struct.unpack("i", message)
-                groups = groups | {group} if group > 0 else groups - {-group}
-        for group in groups:
-            kill(group, signal.SIGKILL)
-        heartbeat.unlink(missing_ok=True)
-    finally:
-        os._exit(0)
+            for group in self._groups:
+                if group:
+                    kill(group, signal.SIGKILL)
+            self.heartbeat.unlink(missing_ok=True)
+        finally:
+            os._exit(0)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.pipe)
+        # The cluster kills the guard when this process ends, maybe before the guard has deleted the file.
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+    def add(self, group: int) -> None:
+        """Note a process group that has started. Of more than a thousand at a time, the guard leaves out some."""
+        free = next((place for place, other in enumerate(self._groups) if other == 0), None)
+        if free is not None:
+            self._groups[free] = group
+
+    def discard(self, group: int) -> None:
+        """Note that a process group has ended."""
+        for place, other in enumerate(self._groups):
+            if other == group:
+                self._groups[place] = 0
+                return
 
 
 def kill(group: int, number: int) -> None:

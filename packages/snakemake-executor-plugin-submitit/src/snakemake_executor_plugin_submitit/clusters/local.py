@@ -48,7 +48,7 @@ class Local:
 
     def room(self, request: Request) -> tuple[int, int]:
         cores = max(1, request.cpus * self.slots)
-        free = self.cores - sum(held for held, _ in self.held.values())
+        free = self.cores - sum(held for held, _ in list(self.held.values()))
         now, at_most = free // cores, self.cores // cores
         if request.gpus:
             if request.gpus > len(self.devices):
@@ -62,7 +62,7 @@ class Local:
 
     def free_devices(self) -> list[str]:
         """GPUs that no task holds."""
-        held = {device for _, devices in self.held.values() for device in devices}
+        held = {device for _, devices in list(self.held.values()) for device in devices}
         return [device for device in self.devices if device not in held]
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
