@@ -44,8 +44,8 @@ from snakemake_executor_plugin_submitit import worker
 
 # Files of the ledger that may be cut short.
 DAMAGED = ("*/*/status/*.json", "*/*/status/*.json", "*/*/status/*.closed", "*/*/bundle.json", "*/array.json")
-# Seconds: of a task of one job, of Slurm's patience with SIGTERM, of a whole trial.
-LIMIT, KILL_WAIT, TRIAL = 0.8, 0.8, 40.0
+# Seconds: of a task of one job, of Slurm's patience with SIGTERM, in which workers leave after the end, of a whole trial.
+LIMIT, KILL_WAIT, LEAVE, TRIAL = 0.8, 0.8, 2.0, 40.0
 
 
 class Controller:
@@ -112,7 +112,11 @@ class Controller:
         for task in self.tasks.values():
             if task.alive and not task.denied:
                 self.note("left", task=task.name, state=task.state)
-        left = list(descendants(os.getpid()))
+        # A worker that the head believes to be gone leaves when nobody answers it.
+        patience = time.time() + LEAVE
+        while (left := list(descendants(os.getpid()))) and time.time() < patience:
+            self.reap()
+            time.sleep(0.01)
         if left:
             self.note("survivors", processes=left)
         for pid, _ in left:
