@@ -367,6 +367,14 @@ def test_a_revoked_bundle_starts_nothing(place: Place) -> None:
     assert list(read_statuses(bundle)) == []
 
 
+def test_a_job_whose_status_is_damaged_is_left_to_the_head(place: Place) -> None:
+    """The job may have ended, and Snakemake may know that: another run could be killed while it makes the output anew."""
+    bundle = place.bundle(["crash both", "true"])
+    (bundle / "status" / "0.json").write_text('{"state": "do')
+    place.start(bundle).communicate(timeout=30)
+    assert [(number, status.state) for number, status, _ in read_statuses(bundle)] == [(1, "done")]
+
+
 def test_late_in_a_task_no_job_is_started(place: Place) -> None:
     statuses, _ = place.run(["sleep 3.1", "true"], seconds=3)
     assert {n: s.state for n, s in statuses.items()} == {0: "done"}

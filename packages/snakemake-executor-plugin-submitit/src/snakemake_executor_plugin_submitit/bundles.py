@@ -187,6 +187,21 @@ def _frozen(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
+def listed(folder: Path) -> tuple[set[int], set[int]]:
+    """The numbers of the jobs of a bundle that have a status, damaged or not, and of those among them that are closed.
+
+    Raises:
+        OSError: the folder is there, but cannot be read.
+    """
+    try:
+        names = [name.partition(".") for name in os.listdir(folder / "status")]
+    except FileNotFoundError:
+        return set(), set()
+    # While a file is being renamed, a listing may have both names.
+    closed = {int(name) for name, _, ending in names if ending == "closed" and name.isdigit()}
+    return closed | {int(name) for name, _, ending in names if ending == "json" and name.isdigit()}, closed
+
+
 def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) -> Iterator[tuple[int, Status, bool]]:
     """Yield number, status and whether it is closed, for each job of a bundle that has a status and is not `known`.
 
@@ -196,15 +211,9 @@ def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) 
         OSError: the folder is there, but cannot be read; or a file, after all others have been yielded.
     """
     status = folder / "status"
-    try:
-        names = [name.partition(".") for name in os.listdir(status)]
-    except FileNotFoundError:
-        return
-    # While a file is being renamed, a listing may have both names.
-    closed = {int(name) for name, _, ending in names if ending == "closed" and name.isdigit()}
-    listed = closed | {int(name) for name, _, ending in names if ending == "json" and name.isdigit()}
+    numbers, closed = listed(folder)
     unreadable: OSError | None = None
-    for number in listed:
+    for number in numbers:
         if known(number):
             continue
         try:

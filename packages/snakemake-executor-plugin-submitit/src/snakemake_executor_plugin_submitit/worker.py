@@ -29,6 +29,7 @@ from snakemake_executor_plugin_submitit import failures, forked
 from snakemake_executor_plugin_submitit.bundles import (
     HEARTBEAT,
     Status,
+    listed,
     modification_times,
     name_of,
     read_bundle,
@@ -166,6 +167,8 @@ class Runner:
         statuses = list(read_statuses(folder))
         self.known: dict[int, Status] = {number: status for number, status, _ in statuses}
         ended = {number for number, status, closed in statuses if closed or status.final}
+        # A job whose status a crash has damaged may have ended, and Snakemake may know that. So the head decides about it.
+        ended |= listed(folder)[0] - self.known.keys()
         self.todo = deque(number for number in range(len(bundle.jobs)) if number not in ended)
         self.patience = min(PATIENCE, bundle.grace)
         if bundle.head and self.line is None:
