@@ -23,6 +23,7 @@ class Alone:
     def __init__(self, folder: Path, *jobs: Job, **settings: Any) -> None:
         self.folder = self.home = folder / "bundle"
         self.host, self.guard = "host", None
+        self.is_broken = False
         self.bundle = Bundle(jobs or (Job("key", "rule", "shell", "true"),), str(folder), **settings)
         self.bundle.write(self.folder)
         self.known: dict[int, Status] = {}

@@ -21,6 +21,7 @@ class Stub:
 
     name = "local"
     stuck: dict[str, str] = {}
+    excluded: Sequence[str] = ()
     waiting: Collection[str] = ()
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from stub import Stub
 
+from snakemake_executor_plugin_submitit.breaker import Breaker
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters.cluster import Refused
 from snakemake_executor_plugin_submitit.messages import Mail
@@ -75,19 +76,29 @@ class Head:
         self.ledger.mkdir()
         settings = Settings(self.ledger, array_size, 600, Bundle((), str(folder), slots=slots))
         self.followed = Tasks()
-        self.judge = Judge(self.ledger, cluster.name, 3, self.followed)
         self.reports: list[tuple[str, str]] = []
+        self.judge = Judge(self.ledger, cluster.name, 3, self.followed, Breaker(cluster, self.report, print))
         self.tasks: dict[str, str] = {}
         pool = Pool(Mail(), self.followed)
         self.submitter = Submitter(
-            cluster, settings, self.ledger, self.followed, self.judge, self.submitted, self.report, lambda: None, pool
+            cluster,
+            settings,
+            self.ledger,
+            self.followed,
+            self.judge,
+            self.submitted,
+            self.report,
+            lambda: None,
+            pool,
         )
 
     def submitted(self, job: Job, task: str) -> None:
         self.tasks[job.key] = task
 
     def report(self, kind: str, trouble: str) -> None:
-        self.reports.append((kind, trouble))
+        # The end of a trouble that was never there tells nothing.
+        if trouble or kind in dict(self.reports):
+            self.reports.append((kind, trouble))
 
     def add(self, count: int, request: Request, rule: str = "rule", since: float | None = None) -> list[Waiting]:
         """Put jobs into the buffer."""

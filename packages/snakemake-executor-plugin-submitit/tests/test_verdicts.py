@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from stub import claim, task_of
+from stub import Stub, claim, task_of
 
 from snakemake_executor_plugin_submitit import failures
+from snakemake_executor_plugin_submitit.breaker import Breaker
 from snakemake_executor_plugin_submitit.bundles import HEARTBEAT, Status, heartbeat
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, Tasks, TaskState, Waiting
@@ -17,7 +18,7 @@ MAX_REQUEUES = 2
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Judge:
-    return Judge(tmp_path, "slurm", MAX_REQUEUES, Tasks())
+    return Judge(tmp_path, "slurm", MAX_REQUEUES, Tasks(), Breaker(Stub(), lambda kind, trouble: None, print))
 
 
 def claimed(judge: Judge, folder: Path, *states: str | None) -> Task:

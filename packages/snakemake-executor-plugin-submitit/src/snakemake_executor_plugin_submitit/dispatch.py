@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
+from snakemake_executor_plugin_submitit.breaker import Breaker
 from snakemake_executor_plugin_submitit.bundles import Job, heartbeat, note_failure, read_statuses, refresh, revoke
 from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
 from snakemake_executor_plugin_submitit.ending import RunningJob
@@ -84,11 +85,21 @@ class Dispatcher:
         self.hold = hold(self.folder / "lock")
         self.tasks = Tasks()
         self.watch = Watch()
-        self.judge = Judge(self.folder, cluster.name, settings.bundle.max_requeues, self.tasks)
+        self.judge = Judge(
+            self.folder, cluster.name, settings.bundle.max_requeues, self.tasks, Breaker(cluster, self.report, say)
+        )
         self.mail = mail or Mail()
         self.pool = Pool(self.mail, self.tasks)
         self.submitter = Submitter(
-            cluster, settings, self.folder, self.tasks, self.judge, submitted, self.report, self.remake, self.pool
+            cluster,
+            settings,
+            self.folder,
+            self.tasks,
+            self.judge,
+            submitted,
+            self.report,
+            self.remake,
+            self.pool,
         )
         # Monotonic time at which all tasks were looked at last.
         self.looked_at = -math.inf
@@ -212,7 +223,8 @@ class Dispatcher:
                 news = list(dict.fromkeys([*news, *self.watch.changed(self.tasks.alive(), self.cluster.waiting)]))
             for task in news:
                 self.read(task)
-            self.submitter.buffer += self.pool.settle(self.cluster.name != "local")
+            returned, self.judge.returned = self.judge.returned, []
+            self.submitter.buffer += returned + self.pool.settle(self.cluster.name != "local")
             self.submitter.hand_over()
         self.drive(PATIENCE)
         self.remind()

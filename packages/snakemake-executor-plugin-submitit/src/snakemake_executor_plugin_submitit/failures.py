@@ -17,6 +17,7 @@ KILLED = "killed"
 REFUSED = "refused by the cluster"
 REJECTED = "rejected by Snakemake"
 UNREADABLE = "unreadable status"
+HOST = "trouble of the host"
 
 # Slurm's states of a task that did not end by itself.
 STATES = {
@@ -30,7 +31,7 @@ STATES = {
     "CANCELLED": CANCELLED,
 }
 # Causes for which a job is not to blame, so that it is submitted again.
-OTHERS_FAULT = {PREEMPTED, NODE_FAILURE}
+OTHERS_FAULT = {PREEMPTED, NODE_FAILURE, HOST}
 
 # Only the last lines of a log are searched, because an error further up may have been overcome: these many, or the last exception and what
 # it prints below its name, such as advice, if it is no longer than so many lines.
@@ -45,6 +46,17 @@ _SIGNS = [
             r"OutOfMemory|out of memory|MemoryError\b|cannot allocate (memory|vector)|can't allocate memory|bad_alloc|"
             r"STATUS_ALLOC_FAILED|cudaErrorMemoryAllocation|Unable to allocate [\d.]+ ([KMGTPE]i?B|bytes)|not enough memory|"
             r"\boom[_-]kill",
+            re.I,
+        ),
+    ),
+    (
+        HOST,
+        re.compile(
+            r"No space left on device|Disk quota exceeded|Input/output error|Stale (NFS )?file handle|Read-only file system|"
+            r"Transport endpoint is not connected|\[Errno (5|28|30|107|116|122)\]|"
+            r"CUDA(-capable)? (driver initialization failed|devices?\b.{0,9} (busy|unavailable)|unknown error)|"
+            r"no CUDA-capable device|uncorrectable (NVLink|ECC) error|No CUDA GPUs are available|cudaErrorDevicesUnavailable|"
+            r"cudaErrorInitializationError|CUDA_ERROR_(NO_DEVICE|NOT_INITIALIZED|SYSTEM_NOT_READY|ECC_UNCORRECTABLE)",
             re.I,
         ),
     ),
@@ -85,7 +97,10 @@ def _last_lines(log: str) -> list[str]:
 def of_state(state: str, log: str = "") -> str:
     """The cause of a failure by Slurm's state of the task ("CANCELLED by 0", for example), and the end of its log."""
     cause = STATES.get(state.split()[0] if state else "", KILLED)
-    return OUT_OF_MEMORY if cause == KILLED and _OOM_EVENT.search(log) else cause
+    if cause != KILLED:
+        return cause
+    # Without its ledger, a worker ends with the error of the file system.
+    return OUT_OF_MEMORY if _OOM_EVENT.search(log) else HOST if of_exit(1, [log]) == HOST else cause
 
 
 def ending(code: int) -> str:

@@ -5,6 +5,7 @@ import math
 import re
 import secrets
 import socket
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from snakemake_executor_plugin_submitit import failures
+from snakemake_executor_plugin_submitit.breaker import full
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, name_of, read_statuses, remove, revoke, write_json
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster, Refused
 from snakemake_executor_plugin_submitit.pool import Pool
@@ -106,6 +108,7 @@ class Submitter:
         retry_at: unix time before which nothing is submitted, because a submission has failed.
         booked_at: unix time of the last successful submission.
         pool: workers that wait for another bundle.
+        breaker: whether jobs may be submitted now.
         closing: whether the head is ending, so that nothing is submitted any more.
         remake: makes the ledger again if somebody has deleted it.
         has_learnt: whether the cluster has been asked for its limits.
@@ -124,7 +127,8 @@ class Submitter:
         pool: Pool,
     ) -> None:
         self.cluster, self.settings, self.ledger, self.tasks, self.judge = cluster, settings, ledger, tasks, judge
-        self.submitted, self.report, self.remake, self.pool = submitted, report, remake, pool
+        self.submitted, self.report, self.remake = submitted, report, remake
+        self.pool, self.breaker = pool, judge.breaker
         self.buffer: list[Waiting] = []
         self.pending: Array | None = None
         self.retry_at = 0.0
@@ -137,7 +141,10 @@ class Submitter:
         """Submit the jobs in the buffer for which it is time."""
         if self.closing or time.time() < self.retry_at or not (yield from self.settle_pending()):
             return
-        if self.is_held_up():
+        if self.is_held_up() or (self.buffer and self.is_full()):
+            return
+        self.breaker.forgive()
+        if self.breaker.is_open and not self.breaker.may_try():
             return
         if self.buffer and not self.has_learnt:
             try:
@@ -164,6 +171,11 @@ class Submitter:
                 self.refuse(waiting, str(error))
                 continue
             times = self.times(request)
+            if self.breaker.is_open:
+                one = min(waiting, key=lambda entry: self.judge.misfortunes[entry.job.key])
+                if room is None or room[0]:
+                    yield from self.submit(request, [[one]], times)
+                return
             bundles = self.bundles(request, waiting, times.seconds, room, is_busy)
             if bundles if room is None else room[0] < 1:
                 # Workers that wait hold what these jobs need.
@@ -176,9 +188,17 @@ class Submitter:
         """Whether a task that may make the outputs of any job is still being stopped."""
         return any(task.is_damaged and task.state is TaskState.STOPPING for task in self.tasks.all)
 
+    def is_full(self) -> bool:
+        """Whether a disk that the head or its jobs need has no room, so that submissions and jobs would fail."""
+        place = full([self.ledger, Path(self.settings.bundle.directory), Path(tempfile.gettempdir())])
+        self.report(
+            "disk", f"no room is left on the disk of {place}: nothing is submitted until there is" if place else ""
+        )
+        return place is not None
+
     def hand_over(self) -> None:
         """Give jobs in the buffer to workers that wait for another bundle."""
-        if not self.pool.offers or self.closing or self.is_held_up():
+        if not self.pool.offers or self.closing or self.is_held_up() or self.breaker.is_open:
             return
         # Their submission may have reached the cluster.
         submitting = {id(entry) for jobs in (self.pending.waiting if self.pending else ()) for entry in jobs}
@@ -321,6 +341,10 @@ class Submitter:
         except Exception as error:
             if self.closing:
                 return False
+            if isinstance(error, Refused) and self.breaker.is_alone():
+                remove(folder)
+                self.pending = None
+                return False
             self.postpone(error)
             is_final = isinstance(error, Refused) or (not isinstance(error, OSError) and self.failures > TRIES)
             if not (yield from self.settle_pending()) or not is_final:
@@ -405,6 +429,8 @@ class Submitter:
             task = Task(folder, bundle, names.get(number, array.folder.name), request=array.request)
             self.tasks.add(task)
             self.book_jobs(task, array.waiting[number])
+            if self.breaker.is_open:
+                self.breaker.trial = task
             if self.closing:
                 task.state = TaskState.STOPPING
                 revoke(folder)

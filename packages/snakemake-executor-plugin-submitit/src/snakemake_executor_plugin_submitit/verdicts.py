@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from snakemake_executor_plugin_submitit import failures
+from snakemake_executor_plugin_submitit.breaker import Breaker
 from snakemake_executor_plugin_submitit.bundles import Job, Status, note_failure, read_statuses, revoke, silence
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskJob, Tasks, TaskState, Waiting
@@ -35,12 +36,17 @@ class Judge:
 
     Attributes:
         verdicts: those that Snakemake has not fetched yet.
+        returned: jobs that failed through no fault of their own, and wait for another task.
+        misfortunes: by key of a job, how often that happened.
         interruptions: by key of a job, how often a task ended without the job through the job's or nobody's fault.
         durations: by rule, how many jobs were done and how many seconds they took together.
     """
 
-    def __init__(self, ledger: Path, cluster: str, max_requeues: int, tasks: Tasks) -> None:
-        self.ledger, self.cluster, self.max_requeues, self.tasks = ledger, cluster, max_requeues, tasks
+    def __init__(self, ledger: Path, cluster: str, max_requeues: int, tasks: Tasks, breaker: Breaker) -> None:
+        self.ledger, self.cluster, self.max_requeues = ledger, cluster, max_requeues
+        self.tasks, self.breaker = tasks, breaker
+        self.returned: list[Waiting] = []
+        self.misfortunes: dict[str, int] = defaultdict(int)
         self.verdicts: list[Verdict] = []
         self.interruptions: dict[str, int] = defaultdict(int)
         self.durations: dict[str, tuple[int, float]] = {}
@@ -96,8 +102,22 @@ class Judge:
         elif task_job.state is JobState.UNCLAIMED:
             task_job.state = JobState.ENDED
         elif task_job.state is JobState.CLAIMED:
+            if self.is_spared(task_job, status):
+                self.returned.append(self.tasks.return_job(task_job))
+                return
             task_job.state = JobState.JUDGED
             self.judge(task_job.job, status.cause, status.message, task_job.task.name)
+
+    def is_spared(self, task_job: TaskJob, status: Status) -> bool:
+        """Whether a job is submitted again because it failed through no fault of its own, and not too often yet."""
+        key = task_job.job.key
+        if (
+            not self.breaker.note(task_job.job.rule, status, task_job.task)
+            or self.misfortunes[key] >= self.max_requeues
+        ):
+            return False
+        self.misfortunes[key] += 1
+        return True
 
     def judge(self, job: Job, cause: str | None, message: str, task: str | None) -> None:
         """Pass a verdict; a failure is also noted for later."""
@@ -131,6 +151,9 @@ class Judge:
         if word == GONE and task.log() is None:
             # Slurm keeps no record of a task that is cancelled before it starts; a task that has started has a log.
             cause, word = failures.CANCELLED, "before it started"
+        if cause == failures.HOST:
+            for host in {status.host for status in statuses.values()}:
+                self.breaker.trip(host, word, task)
         spared = cause in failures.OTHERS_FAULT
         progress = any(job.has_ended for job in task.jobs)
         returned = []

@@ -116,14 +116,17 @@ class Runner:
         todo: numbers of the jobs that have not been started, or have to be continued.
         running: by process id.
         guard: kills the jobs when this process is killed.
+        is_broken: whether a job has failed because of this host.
     """
 
     def __init__(self, folder: Path) -> None:
         self.began = time.time()
         self.home, self.life = folder, secrets.token_hex(8)
-        self.host = socket.gethostname()
+        # Slurm's name of a host may be another.
+        self.host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         self.running: dict[int, Running] = {}
         self.guard: Guard | None = None
+        self.is_broken = False
         self.line: Line | None = None
         self.memory_kills = failures.memory_kills()
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -229,9 +232,9 @@ class Runner:
         return False
 
     def is_closed(self) -> bool:
-        """Whether the bundle's seconds are over, or the head has revoked the bundle."""
+        """Whether the bundle's seconds are over, the host is broken, or the head has revoked the bundle."""
         late = self.bundle.seconds is not None and time.time() - self.since >= self.bundle.seconds
-        return late or (self.folder / "revoked").exists()
+        return late or self.is_broken or (self.folder / "revoked").exists()
 
     def start(self, number: int) -> None:
         """Start a job in a fork, or note why it cannot run."""
@@ -264,7 +267,7 @@ class Runner:
             self.todo.appendleft(number)
             return
         if problem:
-            self.note(number, replace(status, state="failed", cause=failures.EXCEPTION, message=problem))
+            self.fail(number, replace(status, cause=failures.of_exit(1, [problem]), message=problem))
             return
         output = self.folder / f"output-{number}"
         # The task of a single job has the job's limit. A task in an array with larger bundles has a longer one.
@@ -373,8 +376,13 @@ class Runner:
             paths = [process.output, *(Path(self.bundle.directory, path) for path in job.logs)]
             cause = cause or self.cause_of(code, [tail(path, 10 * TAIL) for path in paths])
             message = f"{why or failures.ending(code)}{citations}"
-            self.note(process.number, replace(process.status, state="failed", cause=cause, message=message))
+            self.fail(process.number, replace(process.status, cause=cause, message=message))
         process.output.unlink(missing_ok=True)
+
+    def fail(self, number: int, status: Status) -> None:
+        """Note that a job has failed. If the host is to blame, no further job is started."""
+        self.is_broken |= status.cause == failures.HOST
+        self.note(number, replace(status, state="failed"))
 
     def cause_of(self, code: int, logs: list[str]) -> str:
         """The cause of a failure with this exit code."""

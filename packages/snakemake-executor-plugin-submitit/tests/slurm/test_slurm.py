@@ -420,3 +420,15 @@ def test_the_head_may_run_in_a_job(grid: Grid) -> None:
     wait("the head ends", lambda: job not in grid.tasks(), 60, report=grid.report)
     assert grid.starts() == once(4), grid.report()
     assert list(grid.history().values()) == 2 * ["COMPLETED"], f"the head, and the jobs in a task: {grid.report()}"
+
+
+def test_a_disk_that_is_full_for_seconds_fails_no_job(grid: Grid) -> None:
+    """The cluster has no other node, so that nothing can go on elsewhere."""
+    (grid.folder / "full").touch()
+    grid.write(8, command="if test -e full; then echo x > /dev/full; fi")
+    head = grid.start("--submitit-bundle-size", "2")
+    wait("a failure is noticed", lambda: "through no fault of their own" in grid.said(), report=grid.report)
+    (grid.folder / "full").unlink()
+    assert grid.end(head) == 0, grid.report()
+    assert len(grid.outputs()) == 8
+    assert not (grid.ledger / "failures.jsonl").exists()

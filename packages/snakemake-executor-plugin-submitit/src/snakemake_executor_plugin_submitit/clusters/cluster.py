@@ -29,6 +29,8 @@ class Cluster(Protocol):
     name: str
     # Tasks that may wait in the queue for ever: name of the task -> Slurm's reason.
     stuck: dict[str, str]
+    # Hosts to which no task is sent, if the cluster has others.
+    excluded: Sequence[str]
 
     # Tasks that waited in the queue when the cluster was asked last, and those that have been submitted since.
     @property

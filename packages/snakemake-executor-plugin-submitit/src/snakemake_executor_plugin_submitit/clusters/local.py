@@ -26,6 +26,7 @@ class Local:
 
     def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
         self.stuck: dict[str, str] = {}
+        self.excluded: Sequence[str] = ()
         self.waiting: Collection[str] = ()
         self.setup = list(setup)
         self.slots = slots

@@ -81,6 +81,7 @@ class Slurm:
 
     def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
         self.stuck: dict[str, str] = {}
+        self.excluded: Sequence[str] = ()
         self.waiting: set[str] = set()
         self.own: set[str] = set()
         self.prints_ids = False
@@ -162,7 +163,8 @@ class Slurm:
                 "signal": f"B:USR2@{self.grace}",
                 "requeue": True,
                 **({"clusters": request.clusters} if request.clusters else {}),
-                **request.options(),
+                **(options := request.options()),
+                **({"exclude": _listed(options.get("exclude"), *self.excluded)} if self.excluded else {}),
             },
         )
         # submitit writes the script; its own submission would wait for sbatch without limit.
@@ -406,6 +408,11 @@ def _write_pickle(path: Path, bundle: Path, minutes: int) -> None:
     delayed = DelayedSubmission(Worker(str(bundle)))
     delayed.set_timeout(minutes, TIMEOUTS)
     delayed.dump(path)
+
+
+def _listed(first: Any, *hosts: str) -> str:
+    """A list of hosts as sbatch takes it. `first` is a list itself, or nothing."""
+    return ",".join([*([str(first)] if first else []), *hosts])
 
 
 def _minutes(text: str) -> int | None:
