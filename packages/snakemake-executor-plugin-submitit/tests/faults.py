@@ -64,6 +64,7 @@ class Controller:
         self.log = (folder / "controller.jsonl").open("a")
         self.faults = list(trial.faults)
         self.disk: float | None = None
+        self.mend_at: float | None = None
         # Until then the queue seems to be empty.
         self.blind = 0.0
         # No more faults.
@@ -232,6 +233,9 @@ class Controller:
                 kill_session(task.pid)
         if self.disk and now > self.disk:
             self.full(False)
+        if self.mend_at and now > self.mend_at:
+            self.mend_at = None
+            (self.folder / "broken").unlink()
         self.schedule(now)
 
     def schedule(self, now: float) -> None:
@@ -339,6 +343,11 @@ class Controller:
         if kind == "full disk":
             self.note("fault", fault=kind)
             self.full(True, 0.05 + 0.4 * drawn)
+            return True
+        if kind == "broken host":
+            self.note("fault", fault=kind)
+            (self.folder / "broken").touch()
+            self.mend_at = time.time() + 0.02 + 0.2 * drawn
             return True
         if kind == "blind queue":
             self.note("fault", fault=kind)

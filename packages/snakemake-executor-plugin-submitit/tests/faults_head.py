@@ -11,7 +11,7 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from snakemake_executor_plugin_submitit import dispatch, pool, submission
+from snakemake_executor_plugin_submitit import breaker, dispatch, pool, submission
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.messages import Mail
 from snakemake_executor_plugin_submitit.resources import Request
@@ -31,6 +31,8 @@ class Cluster:
 
     name = "slurm"
     stuck: dict[str, str] = {}
+    # All tasks run on one host all the same.
+    excluded: Sequence[str] = ()
     waiting: Collection[str] = ()
 
     def __init__(self, channel: Any) -> None:
@@ -99,6 +101,7 @@ def run(trial: "Trial", folder: Path, channel: Any, task: str, number: int) -> N
     dispatch.ASK, dispatch.ASK_MOST, dispatch.QUIET, submission.GATHER = 0.03, 0.2, 0.5, 0.05
     # The scheduler here ends the task of a single job after a minute of its own, with no time for more.
     submission.EARLY = -20.0
+    breaker.PAUSES = (0.3,)
     dispatch.time = SimpleNamespace(  # type: ignore[assignment]
         time=time.time,
         monotonic=time.monotonic,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 # started must not shoot who it falls to then, the process that plays Slurm.
 JOB = r"""
 name=$1 kind=$2 seconds=$3
+if [[ -e broken ]]; then echo "job.bash: $name: No space left on device"; exit 1; fi
 log() { echo "$name $TASK $$ $EPOCHREALTIME $1" >> runs.log; }
 exec 9>> "locks/$name"
 flock -n 9 || log overlap

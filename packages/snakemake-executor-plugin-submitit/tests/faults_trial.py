@@ -23,6 +23,7 @@ WEIGHTS = {
     "damage": 3,
     "full disk": 2,
     "blind queue": 2,
+    "broken host": 2,
 }
 
 
@@ -65,6 +66,8 @@ def draw(seed: int) -> Trial:
     random_ = random.Random(f"faults {seed}")
     plans = draw_plans(random_)
     kinds = random_.choices(list(WEIGHTS), list(WEIGHTS.values()), k=random_.randint(0, 6))
+    # A job may try a broken host only so many times.
+    kinds = [kind for n, kind in enumerate(kinds) if kind != "broken host" or kind not in kinds[:n]]
     return Trial(
         seed,
         plans,
