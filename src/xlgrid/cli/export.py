@@ -24,10 +24,10 @@ def export(
 
     A cell without a result has a row without a score.
     """
-    from xlgrid.plan.load import load_plan
+    from xlgrid.plan.load import read_plan
     from xlgrid.report import export
 
-    plan = load_plan(study)
+    plan = read_plan(study)
     if tensorboard:
         print(export.export_curves(plan, tensorboard))
     print(export.export_cells(plan, output or export.cells_path(plan)))

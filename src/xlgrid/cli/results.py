@@ -17,18 +17,18 @@ def exhibit(
     ] = False,
 ) -> None:
     """Write a table or figure from the cells that exist."""
-    from xlgrid.plan.load import load_plan
+    from xlgrid.plan.load import read_plan
 
-    plan = load_plan(study)
+    plan = read_plan(study)
     plan.study.exhibit(name).render(name, plan, output, compare=published)
 
 
 def claims(study: StudyName, output: OutputFolder) -> None:
     """Judge the claims of a study from the cells that exist: effect, interval, p, verdict."""
     from xlgrid.exhibits.claims import render
-    from xlgrid.plan.load import load_plan
+    from xlgrid.plan.load import read_plan
 
-    plan = load_plan(study)
+    plan = read_plan(study)
     render(plan.study, plan.cells, output)
 
 
@@ -61,8 +61,8 @@ def partial(
     ledger: Ledger = None,
 ) -> None:
     """List the jobs that failed, and write every exhibit and verdict from the cells that exist."""
-    from xlgrid.plan.load import load_plan
+    from xlgrid.plan.load import read_plan
     from xlgrid.report import status
     from xlgrid.report.ledger import stated
 
-    status.partial(load_plan(study), output, ledger or stated(), log)
+    status.partial(read_plan(study), output, ledger or stated(), log)

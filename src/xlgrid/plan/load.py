@@ -7,7 +7,7 @@ from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Report, StudyCopy
 from xlgrid.study.checks import problems
-from xlgrid.study.load import located, read_lineage
+from xlgrid.study.load import StudyFile, located, read_lineage
 from xlgrid.study.schema import Study
 
 _YAML = (".yaml", ".yml")
@@ -20,15 +20,37 @@ def load_plan(study: str | Path) -> Plan:
         FileNotFoundError: there is no such study; the message names those that exist.
         ValueError: a study has mistakes; the message names each with its file and line.
     """
-    ancestors: list[Plan] = []
-    for file in reversed(read_lineage(study_path(study))):
-        plan = Plan(file.study, tuple(ancestors), path=file.path)
-        # The checks of the plan rely on those of the study.
-        mistakes = problems(file.study) or plan_problems(plan)
-        if mistakes:
-            raise ValueError("\n".join(located(mistake, file.lines, file.path) for mistake in mistakes))
-        ancestors.append(plan)
+    plan, files = _read(study)
+    # A mistake of a study that this one extends counts only if this one has it, too, and is told where it stands first.
+    if plan_problems(plan):
+        for each, file in zip((*plan.ancestors, plan), files, strict=True):
+            _refuse(plan_problems(each), file)
     return plan
+
+
+def read_plan(study: str | Path) -> Plan:
+    """`load_plan` without the checks that need all cells and runs, for commands that show results: Snakemake has made these checks.
+
+    Raises:
+        FileNotFoundError: there is no such study; the message names those that exist.
+        ValueError: the file of a study has mistakes; the message names each with its file and line.
+    """
+    return _read(study)[0]
+
+
+def _read(study: str | Path) -> tuple[Plan, list[StudyFile]]:
+    """The plan of a study, and the files of those that it extends and its own."""
+    files = list(reversed(read_lineage(study_path(study))))
+    plans: list[Plan] = []
+    for file in files:
+        _refuse(problems(file.study), file)
+        plans.append(Plan(file.study, tuple(plans), path=file.path))
+    return plans[-1], files
+
+
+def _refuse(mistakes: list[str], file: StudyFile) -> None:
+    if mistakes:
+        raise ValueError("\n".join(located(mistake, file.lines, file.path) for mistake in mistakes))
 
 
 def load_study(study: str | Path) -> Study:

@@ -83,10 +83,10 @@ def write_report(study: str, notebook: Path, output: Path, summary: Path) -> Non
     """
     from nbclient.exceptions import CellExecutionError
 
-    from xlgrid.plan.load import copy_study, load_plan
+    from xlgrid.plan.load import copy_study, read_plan
     from xlgrid.report import page
 
-    plan = load_plan(study)
+    plan = read_plan(study)
     copy_study(plan)
     try:
         execute(plan.study.name, notebook, output)

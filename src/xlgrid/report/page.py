@@ -91,11 +91,11 @@ def load(study_name: str | Path, root: str | Path | None = None) -> Report:
         FileNotFoundError: there is no such study.
         ValueError: the study has mistakes, or a result is damaged.
     """
-    from xlgrid.plan.load import file_in, load_plan, project_of
+    from xlgrid.plan.load import file_in, project_of, read_plan
     from xlgrid.results import records
 
     root = project_of(study_name) if root is None else Path(root)
-    plan = load_plan(file_in(root, study_name))
+    plan = read_plan(file_in(root, study_name))
     study = plan.study
     cells = ((root / cell.path, {**cell._asdict(), "run": plan.owned(cell.run).folder}) for cell in plan.cells)
     return Report(
