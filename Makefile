@@ -78,7 +78,7 @@ lock: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/lock.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable . $(foreach package,$(wildcard packages/*),--editable $(package))
-	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv || true
+	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv src $(wildcard packages/*/src) || true
 	@touch $@
 
 clean:

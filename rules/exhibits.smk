@@ -77,9 +77,3 @@ rule compared:
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} --published --output {params.folder:q} 2> {log:q}"
-
-
-localrules:
-    table,
-    figure,
-    compared,

@@ -81,6 +81,5 @@ rule report_html:
 
 
 localrules:
-    claims,
     report_notebook,
     report_html,

@@ -16,6 +16,7 @@ _MODELS = (
     "pyarrow.compute",
     "safetensors.torch",
 )
+_EXHIBITS = ("xlgrid.plan.load", "xlgrid.exhibits.drawing.plots", "xlgrid.exhibits.drawing.sheet", "seaborn", "jinja2")
 # What the commands import when they run.
 LIBRARIES = {
     "meanings": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),
@@ -33,7 +34,8 @@ LIBRARIES = {
     "train": ("xlgrid.training.loop", *_MODELS),
     "evaluate": ("xlgrid.evaluation.cell", *_MODELS),
     "attention": ("xlgrid.evaluation.attention", "tokenizers", *_MODELS),
-    "exhibit": ("xlgrid.study.schema", "xlgrid.exhibits.drawing.plots", "xlgrid.exhibits.drawing.sheet"),
+    "exhibit": _EXHIBITS,
+    "claims": ("xlgrid.exhibits.claims", "scipy.optimize", *_EXHIBITS),
 }
 
 

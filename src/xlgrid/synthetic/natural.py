@@ -31,6 +31,7 @@ from typing import Any, NamedTuple, TypeAlias
 import yaml
 
 from xlgrid.base.names import unknown
+from xlgrid.base.yaml_files import LOADER
 from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 
 Forms: TypeAlias = "str | dict[str, Forms]"
@@ -268,10 +269,8 @@ def _get(what: str, concept: str, section: dict[str, Forms]) -> Forms:
 
 
 def _read(path: Path) -> Any:
-    # The parser in C, where PyYAML was built with it, reads a lexicon ten times faster.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), loader)
+        return yaml.load(path.read_text(encoding="utf-8"), LOADER)
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not YAML: {error}") from error
 
