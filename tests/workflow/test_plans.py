@@ -39,7 +39,15 @@ def test_an_exhibit_of_a_paper_takes_the_runs_and_cells_of_the_plan(folder: Path
     assert (jobs["train"], jobs["evaluate"]) == (len(runs), len(cells))
 
 
-WHOLE = ("pfeiffer2020", "foroutan2023", "pfeiffer2022", "pfeiffer2022-released", "luo2021", "luo2021-released")
+WHOLE = (
+    "pfeiffer2020",
+    "foroutan2023",
+    "foroutan2023-code",
+    "pfeiffer2022",
+    "pfeiffer2022-released",
+    "luo2021",
+    "luo2021-released",
+)
 
 
 @pytest.mark.thorough
