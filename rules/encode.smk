@@ -258,9 +258,7 @@ rule tokens:
         """
 
 
+# Downloads need the network, which compute nodes may lack.
 localrules:
     hub_vocabulary,
-    local_vocabulary,
-    snapshot_encoder,
     hub_encoder,
-    local_encoder,

@@ -45,6 +45,9 @@ def project(folder: Path, study: dict[str, Any]) -> Path:
         shutil.copytree(ROOT / name, folder / name)
     for name in ("Snakefile", "config.yaml", "Makefile", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder)
+    # One worker imports the libraries, and another process of pytest uses the other core.
+    with (folder / "laptop" / "profile.v9+.yaml").open("a") as profile:
+        profile.write("submitit-array-parallelism: 1\n")
     (folder / ".venv").mkdir()
     (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
     (folder / ".venv" / "installed").touch()
