@@ -33,10 +33,10 @@ def test_a_bare_cell_takes_no_training_and_a_run_comes_beside_it(folder: Path) -
     # Two splits of three languages and of a pair for the pre-training, and the test set.
     tokens = 2 * (3 + 1) + 1
     assert planned(folder, BARE) == {"text": 3, "vocabulary": 1, "pretrain": 1, "tokens": tokens, "evaluate": 1}
-    process = shell(folder, f"snakemake --cores 1 {BARE}")
+    process = shell(folder, f"snakemake --profile laptop {BARE}")
     assert process.returncode == 0, process.stderr[-4000:]
     assert planned(folder, TUNED) == {"tokens": 2, "train": 1, "evaluate": 1}
-    process = shell(folder, f"snakemake --cores 1 {TUNED}")
+    process = shell(folder, f"snakemake --profile laptop {TUNED}")
     assert process.returncode == 0, process.stderr[-4000:]
     bare, tuned = (json.loads((folder / path).read_text()) for path in (BARE, TUNED))
     assert (bare["method"], bare["source"], bare["run"]) == ("as-is", "none", None)

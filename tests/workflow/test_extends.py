@@ -53,7 +53,7 @@ def test_a_study_with_one_more_method_trains_that_method_and_shows_all(own: Path
     jobs, studies = dry_run(own, REPORT)
     assert jobs == {"train": 1, "evaluate": 3, **RENDERED}
     assert {study for study, _ in studies} == {"own"}
-    process = shell(own, f"snakemake --cores 1 {REPORT}")
+    process = shell(own, f"snakemake --profile laptop {REPORT}")
     assert process.returncode == 0, process.stderr[-4000:]
     results = own / "results" / "own"
     assert not [name for name in ("data", "text", "vocabularies", "encoders", "tokens") if (results / name).exists()]
@@ -77,7 +77,7 @@ def test_a_target_language_of_its_own_is_evaluated_with_the_demo_s_runs(own: Pat
     write(own, "wider", methods={}, languages=languages, grids={"ner": {"languages": of_task}})
     path = "results/wider/cells/ner/mini-xlmr/full-ft/qa1/qb2/seed1.json"
     assert planned(own, path) == {"data": 1, "tokens": 1, "evaluate": 1}
-    process = shell(own, f"snakemake --cores 1 {path}")
+    process = shell(own, f"snakemake --profile laptop {path}")
     assert process.returncode == 0, process.stderr[-4000:]
     record = json.loads((own / path).read_text())
     assert record["study"] == "wider" and record["run"] == "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
@@ -124,7 +124,7 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     # The own study uses the demo's encoder and tokens, but not all of the demo's runs.
     of_others = ("ner-full-ft", "ner-bitfit-minus-full-ft")
     write(copy, grids={"ner": {"method": ["slow"]}}, exhibits=dict.fromkeys(of_others))
-    process = shell(copy, f"snakemake --cores 1 {REPORT} && rm -r .snakemake")
+    process = shell(copy, f"snakemake --profile laptop {REPORT} && rm -r .snakemake")
     assert process.returncode == 0, process.stderr[-4000:]
     cell = copy / "results/demo/cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
     cell.unlink()

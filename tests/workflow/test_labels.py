@@ -60,7 +60,7 @@ def test_a_run_labels_the_training_data_of_another(folder: Path) -> None:
     }
     # Training and dev set of the first language, and the dev and test set of the second.
     assert jobs["fetch_data"] == 4
-    process = shell(folder, f"snakemake --cores 1 {CELL}")
+    process = shell(folder, f"snakemake --profile laptop {CELL}")
     assert process.returncode == 0, process.stderr[-4000:]
     digest = json.loads((folder / TEACHER / "run.json").read_text())["digest"]
     assert notes(folder / LABELLED) == {"labelled_by": TEACHER, "digest": digest}

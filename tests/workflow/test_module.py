@@ -86,7 +86,18 @@ def outer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(outer: Path) -> Path:
-    process = snakemake(outer, "--cores", "2", "results/size.txt")
+    # The executor imports libraries once, and not for each job.
+    executor = (
+        "--executor",
+        "submitit",
+        "--jobs",
+        "unlimited",
+        "--submitit-cluster",
+        "local",
+        "--submitit-scripts",
+        "xlgrid",
+    )
+    process = snakemake(outer, *executor, "results/size.txt")
     assert process.returncode == 0, process.stderr[-4000:]
     return outer
 

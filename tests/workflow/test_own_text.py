@@ -30,7 +30,7 @@ def study(task: dict[str, Any] | None = None, **text: Any) -> dict[str, Any]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("own"), study())
     (folder / "my.txt").write_text("\n\n".join(LINES))
-    process = shell(folder, f"snakemake --cores 1 {TOKENS}")
+    process = shell(folder, f"snakemake --profile laptop {TOKENS}")
     assert process.returncode == 0, process.stderr[-4000:]
     return folder
 
@@ -115,7 +115,7 @@ def test_a_task_on_text_takes_data_of_its_own(built: Path) -> None:
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     write(built, changed)
     run = "results/demo/runs/mlm/mini-xlmr/cs/qa9-qb9/seed1/run.json"
-    process = shell(built, f"snakemake --cores 1 {run}")
+    process = shell(built, f"snakemake --profile laptop {run}")
     assert process.returncode == 0, process.stderr[-4000:]
     record = json.loads((built / run).read_text())
     assert (record["n_train"], record["n_dev"], record["metric"]) == (40, 6, "accuracy")

@@ -130,7 +130,7 @@ def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> 
 
 def test_a_changed_file_of_ones_own_is_read_again_and_a_missing_one_is_told(folder: Path) -> None:
     target, own = "results/mine/data/ner/qb1/test.parquet", folder / "mine/qb1/test.jsonl"
-    process = shell(folder, f"snakemake --cores 1 {target}")
+    process = shell(folder, f"snakemake --profile laptop {target}")
     assert process.returncode == 0, process.stderr[-3000:]
     assert planned(folder, target) == {}
     change(own, own.read_bytes() * 2)
@@ -148,7 +148,7 @@ def test_a_changed_encoder_of_ones_own_is_copied_again_and_a_missing_file_is_tol
     assert process.returncode == 0, process.stderr[-3000:]
     for file in source.iterdir():
         shutil.copy(file, own)
-    process = shell(folder, f"snakemake --cores 1 {target}")
+    process = shell(folder, f"snakemake --profile laptop {target}")
     assert process.returncode == 0, process.stderr[-3000:]
     assert planned(folder, target) == {}
     weights = own / "model.safetensors"
@@ -162,7 +162,7 @@ def test_a_changed_encoder_of_ones_own_is_copied_again_and_a_missing_file_is_tol
 
 def test_settings_that_change_no_result_train_nothing_again(folder: Path) -> None:
     run = "results/demo/runs/ruletaker-d0/mini-bert/full-ft/en/seed1/run.json"
-    process = shell(folder, f"snakemake --cores 1 {run}")
+    process = shell(folder, f"snakemake --profile laptop {run}")
     assert process.returncode == 0, process.stderr[-3000:]
     study = small()
     try:

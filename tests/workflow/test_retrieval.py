@@ -32,7 +32,7 @@ def test_cells_of_pairs_take_no_training_and_another_layer_makes_the_tokens_agai
     tokens = 2 * (3 + 1) + 2
     jobs = {"text": 3, "vocabulary": 1, "pretrain": 1, "meanings": 2, "data": 2, "tokens": tokens, "evaluate": 2}
     assert planned(folder, TATOEBA, BUCC) == jobs
-    process = shell(folder, f"snakemake --cores 1 {TATOEBA} {BUCC}")
+    process = shell(folder, f"snakemake --profile laptop {TATOEBA} {BUCC}")
     assert process.returncode == 0, process.stderr[-4000:]
     tatoeba, bucc = (json.loads((folder / path).read_text()) for path in (TATOEBA, BUCC))
     assert (tatoeba["n"], bucc["n"]) == (20, 10)
