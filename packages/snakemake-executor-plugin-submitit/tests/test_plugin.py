@@ -216,6 +216,44 @@ def test_an_exit_code_that_stands_for_a_signal_is_shown_as_the_signal(code: int,
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "OSError: [Errno 28] No space left on device: 'out/1.txt'",
+        "bash: line 1: echo: write error: No space left on device",
+        "OSError: [Errno 122] Disk quota exceeded",
+        "OSError: [Errno 5] Input/output error",
+        "cp: cannot stat 'x': Stale file handle",
+        "touch: cannot touch 'x': Read-only file system",
+        "OSError: [Errno 107] Transport endpoint is not connected: '/scratch'",
+        "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+        "RuntimeError: No CUDA GPUs are available",
+        "RuntimeError: CUDA error: uncorrectable ECC error encountered",
+        "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
+        "torch.AcceleratorError: CUDA error: no CUDA-capable device is detected",
+    ],
+)
+def test_a_disk_or_a_gpu_that_fails_is_the_trouble_of_its_host(line: str) -> None:
+    assert failures.of_exit(1, [f"some words\n{line}\n"]) == failures.HOST
+    assert failures.of_state("FAILED", f"the log:\n{line}\n") == failures.HOST
+    assert failures.reason(f"exit code 1\nlog:\n{line}\nthe end") == line
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "no space left on device: trying again\na\nb\nc\nValueError: no",
+        "RuntimeError: CUDA error: device-side assert triggered",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'x'",
+        "PermissionError: [Errno 13] Permission denied: 'x'",
+        "ValueError: no space in the name",
+        "KeyError: 28",
+    ],
+)
+def test_a_mistake_of_a_job_is_no_trouble_of_its_host(log: str) -> None:
+    assert failures.of_exit(1, [log]) == failures.EXCEPTION
+
+
+@pytest.mark.parametrize(
     ("word", "cause"),
     [
         ("CANCELLED by 0", failures.CANCELLED),

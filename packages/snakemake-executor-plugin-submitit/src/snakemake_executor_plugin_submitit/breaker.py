@@ -72,7 +72,7 @@ class Breaker:
             record.rules.append(rule)
             is_fault = host in self._excluded or (len(record.rules) >= ROW and self._goes_well_elsewhere(host, record))
         if is_fault:
-            self.trip(host, status.message.partition("\n")[0], task)
+            self.trip(host, failures.reason(status.message), task)
         elif task is self.trial or (status.state == "done" and self._is_later(status)):
             # Jobs run, however this one has ended.
             self._close(host)

@@ -54,7 +54,7 @@ _SIGNS = [
         re.compile(
             r"No space left on device|Disk quota exceeded|Input/output error|Stale (NFS )?file handle|Read-only file system|"
             r"Transport endpoint is not connected|\[Errno (5|28|30|107|116|122)\]|"
-            r"CUDA(-capable)? (driver initialization failed|devices?\b.{0,9} (busy|unavailable)|unknown error)|"
+            r"CUDA(-capable)? (driver initialization failed|devices?\b.{0,12} (busy|unavailable)|unknown error)|"
             r"no CUDA-capable device|uncorrectable (NVLink|ECC) error|No CUDA GPUs are available|cudaErrorDevicesUnavailable|"
             r"cudaErrorInitializationError|CUDA_ERROR_(NO_DEVICE|NOT_INITIALIZED|SYSTEM_NOT_READY|ECC_UNCORRECTABLE)",
             re.I,
@@ -79,6 +79,13 @@ def of_exit(code: int, logs: Iterable[str]) -> str:
             return cause
     # A shell reports a signal as 128 + its number.
     return KILLED if code < 0 or 128 < code <= 192 else EXCEPTION
+
+
+def reason(message: str) -> str:
+    """The line of a message that tells why the host is to blame for a failure, or else the first one."""
+    sign = dict(_SIGNS)[HOST]
+    lines = message.splitlines() or [""]
+    return next((line for line in reversed(lines) if sign.search(line)), lines[0])
 
 
 def _last_lines(log: str) -> list[str]:
