@@ -18,6 +18,8 @@ import pytest
 from matrix import HERE, Ran, files, of_old, ran, records
 from workflow import LOCAL, SLURM, STOCK, run
 
+from snakemake_executor_plugin_submitit.bundles import read_json, read_statuses
+
 pytestmark = pytest.mark.slow
 NOTEBOOKS = find_spec("ipykernel") is not None and (find_spec("papermill") or find_spec("nbconvert")) is not None
 FEATURES = [
@@ -193,11 +195,16 @@ def test_nothing_else_is_left(stock: Ran, local: Ran) -> None:
 
 
 def test_only_bundles_with_failures_are_left(local: Ran) -> None:
-    """Those of the two rules with retries."""
-    left = {path.parent.parent for path in (local.folder / ".snakemake" / "submitit").glob("*/*/bundle.json")}
-    failed = (local.folder / ".snakemake" / "submitit" / "failures.jsonl").read_text().splitlines()
+    """Those of the two rules with retries, and the first ones of their workers, which have the workers' logs."""
+    ledger = local.folder / ".snakemake" / "submitit"
+    failed = (ledger / "failures.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["rule"] for line in failed) == ["retries_nested", "retries_plain"]
-    assert len(left) <= 2
+    left = {path.parent for path in ledger.glob("*/*/bundle.json")}
+    with_failures = {
+        folder for folder in left if any(status.state == "failed" for _, status, _ in read_statuses(folder))
+    }
+    arrays = [read_json(folder.parent / "array.json") for folder in with_failures]
+    assert left == with_failures | {ledger / array["home"] for array in arrays if "home" in array}
 
 
 def test_files_lie_only_where_the_rules_put_them(stock: Ran, local: Ran) -> None:
