@@ -1,12 +1,13 @@
-"""Seconds per cell of many short jobs on Slurm: this project's executor, the official one, submitit's map_array.
+"""Seconds per cell of many short jobs: this project's executor, on Slurm the official one and submitit's map_array, on one machine Snakemake's and HyperQueue.
 
 Run from the repository root, where Slurm is (`packages/snakemake-executor-plugin-submitit/tests/slurm/cluster.sh up` starts one on a spare machine), with
-`pip install snakemake-executor-plugin-slurm` for the comparison:
+`pip install snakemake-executor-plugin-slurm hyperqueue` for the comparison:
 
-    python benchmarks/executors.py [--cells 100 1000] [--without slurm] [--real results/demo]
+    python benchmarks/executors.py [--cells 100 1000] [--without slurm] [--chain 20] [--real results/demo]
 
-The official executor takes an hour for 1,000 cells on a small Slurm with its default settings. `--real`, after `make demo`,
-evaluates 100 cells of its runs again, bundled on Slurm and in a process each.
+The official executor takes an hour for 1,000 cells on a small Slurm with its default settings. `--chain` measures the seconds from the end of
+a job of one second to the start of the next one, which needs its output. `--real`, after `make demo`, evaluates 100 cells of its runs again,
+bundled on Slurm and in a process each.
 """
 
 import argparse
@@ -18,7 +19,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).parents[1]
 SNAKEFILE = """\
@@ -33,6 +36,25 @@ rule cell:
     shell:
         "touch {output}"
 """
+CHAIN = """\
+N = int(config["cells"])
+
+
+rule all:
+    input:
+        f"out/{N}",
+
+
+rule step:
+    input:
+        lambda w: [f"out/{int(w.i) - 1}"] if int(w.i) > 1 else [],
+    output:
+        "out/{i}",
+    shell:
+        "date +%s.%N > {output}; sleep 1; date +%s.%N >> {output}"
+"""
+ON_SLURM = ["--executor", "submitit", "--seconds-between-status-checks", "1"]
+HERE = ["--executor", "submitit", "--submitit-cluster", "local"]
 ALWAYS = ["--jobs", "100000", "--max-jobs-per-timespan", "1000000/1s", "--quiet", "all"]
 RESOURCES = ["--default-resources", "mem_mb=100", "runtime=5"]
 
@@ -45,8 +67,31 @@ def snakemake(folder: Path, *arguments: str) -> None:
 def through_submitit(folder: Path, cells: int) -> None:
     (folder / "Snakefile").write_text(SNAKEFILE)
     half = str((cells + 1) // 2)
-    options = ["--executor", "submitit", "--seconds-between-status-checks", "1", "--submitit-bundle-size", half]
+    options = [*ON_SLURM, "--submitit-bundle-size", half]
     snakemake(folder, "--config", f"cells={cells}", *options, *ALWAYS, *RESOURCES)
+
+
+def through_submitit_here(folder: Path, cells: int) -> None:
+    (folder / "Snakefile").write_text(SNAKEFILE)
+    snakemake(folder, "--config", f"cells={cells}", *HERE, *ALWAYS)
+
+
+def through_snakemake(folder: Path, cells: int) -> None:
+    (folder / "Snakefile").write_text(SNAKEFILE)
+    snakemake(folder, "--config", f"cells={cells}", "--cores", "all", "--quiet", "all")
+
+
+def through_hyperqueue(folder: Path, cells: int) -> None:
+    from hyperqueue import Job, LocalCluster
+    from hyperqueue.cluster import WorkerConfig
+
+    (folder / "out").mkdir()
+    with LocalCluster(worker_config=WorkerConfig(cores=os.cpu_count())) as cluster:
+        client = cluster.client()
+        job = Job()
+        for i in range(cells):
+            job.program(["touch", str(folder / "out" / str(i))])
+        client.wait_for_jobs([client.submit(job)])
 
 
 def through_slurm(folder: Path, cells: int) -> None:
@@ -107,16 +152,48 @@ def timed(name: str, cells: int, run: Callable[[], object]) -> float:
     return seconds / cells
 
 
+WAYS = {
+    "submitit": through_submitit,
+    "map_array": through_map_array,
+    "slurm": through_slurm,
+    "submitit-here": through_submitit_here,
+    "snakemake": through_snakemake,
+    "hyperqueue": through_hyperqueue,
+}
+# Which ways are compared: on Slurm, and on one machine.
+BESIDE = {"submitit": ("map_array", "slurm"), "submitit-here": ("snakemake", "hyperqueue")}
+
+
 def trivial(folder: Path, cells: int, without: list[str]) -> None:
-    ways = {"submitit": through_submitit, "map_array": through_map_array, "slurm": through_slurm}
     seconds_per_cell = {}
-    for label, run in ways.items():
+    for label, run in WAYS.items():
         if label not in without:
             (folder / label).mkdir()
             seconds_per_cell[label] = timed(label, cells, partial(run, folder / label, cells))
-    for label, seconds in seconds_per_cell.items():
-        if label != "submitit":
-            print(f"{label} / submitit: {seconds / seconds_per_cell['submitit']:.1f}")
+    for ours, others in BESIDE.items():
+        for label in others:
+            if {ours, label} <= seconds_per_cell.keys():
+                print(f"{label} / {ours}: {seconds_per_cell[label] / seconds_per_cell[ours]:.1f}")
+
+
+def chain(folder: Path, cells: int) -> None:
+    """Print the seconds between the jobs of a chain."""
+    ways = {
+        "submitit": [*ON_SLURM, *ALWAYS, *RESOURCES],
+        "submitit-here": [*HERE, *ALWAYS],
+        "snakemake": ["--cores", "all", "--quiet", "all"],
+    }
+    for label, options in ways.items():
+        place = folder / label
+        place.mkdir()
+        (place / "Snakefile").write_text(CHAIN)
+        snakemake(place, "--config", f"cells={cells}", *options)
+        times = [[float(line) for line in (place / "out" / str(i)).read_text().split()] for i in range(1, cells + 1)]
+        gaps = [later[0] - earlier[1] for earlier, later in pairwise(times)]
+        print(
+            f"{label:32} {cells:6} jobs in a chain: {median(gaps):.3f} s between two, {max(gaps):.3f} s at most",
+            flush=True,
+        )
 
 
 def real(folder: Path, cells: int, study: Path) -> None:
@@ -137,13 +214,17 @@ def real(folder: Path, cells: int, study: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, nargs="*", default=[100, 1000], help="(default: 100 1000)")
-    parser.add_argument("--without", nargs="*", default=[], choices=["slurm", "map_array"], help="leave out")
+    parser.add_argument("--without", nargs="*", default=[], choices=WAYS, help="leave out")
+    parser.add_argument("--chain", type=int, help="jobs of a chain")
     parser.add_argument("--real", type=Path, help="a finished study, results/NAME: then 100 of its evaluations")
     arguments = parser.parse_args()
     # Nodes must see the folders.
     for cells in arguments.cells:
         with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".benchmark-") as name:
             trivial(Path(name), cells, arguments.without)
+    if arguments.chain:
+        with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".benchmark-") as name:
+            chain(Path(name), arguments.chain)
     if arguments.real:
         with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".benchmark-") as name:
             real(Path(name), 100, arguments.real.resolve())
