@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -288,12 +289,19 @@ def test_nothing_is_submitted_while_a_task_with_unknown_jobs_is_ending(head: Hea
     assert len(cluster.submitted) == 1
 
 
-def test_names_of_arrays_sort_by_time_and_show_the_rule_first() -> None:
-    names = []
+@pytest.mark.parametrize(("prefix", "shown"), [("", "a_rule_1"), ("lab 7/", "lab_7_a_rule_1")])
+def test_names_of_arrays_sort_by_time_and_show_the_prefix_and_the_rule_first(
+    head: Head, cluster: Queue, prefix: str, shown: str
+) -> None:
+    head.submitter.settings = replace(head.submitter.settings, prefix=prefix)
     for _ in range(3):
-        names.append(submission._array_folder("a rule/1"))
+        head.add(1, Request(), rule="a rule/1", since=0)
+        head.flush()
         time.sleep(0.002)
-    assert names == sorted(names)
-    assert len(set(names)) == 3
-    assert {array_name(Path(name)).partition("-")[0] for name in names} == {"a_rule_1"}
+    folders = [folder.parent.name for folder in cluster.submitted]
+    assert folders == sorted(folders)
+    assert len(set(folders)) == 3
+    # The next head finds an array by the name of its folder, whatever its own prefix.
+    assert cluster.names == [array_name(Path(name)) for name in folders]
+    assert {name.partition("-")[0] for name in cluster.names} == {shown}
     assert array_name(Path("/ledger") / "20260101-000000-abc-train") == "train-20260101-000000-abc"

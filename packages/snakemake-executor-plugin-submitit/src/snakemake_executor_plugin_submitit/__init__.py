@@ -80,6 +80,7 @@ class ExecutorSettings(ExecutorSettingsBase):
     account: str | None = _setting(None, "Slurm account, unless a rule has the resource slurm_account.", type=str)
     qos: str | None = _setting(None, "Slurm quality of service, unless a rule has the resource qos.", type=str)
     constraint: str | None = _setting(None, "Node features, unless a rule has the resource constraint.", type=str)
+    jobname_prefix: str = _setting("", "Begins the name of each array in Slurm's queue; the rule follows.")
     clusters: str | None = _setting(
         None,
         "Slurm clusters, comma-separated, of which Slurm chooses one, unless a rule has the resource clusters.",
@@ -207,6 +208,7 @@ class Executor(RemoteExecutor):
                     settings.bundle_seconds,
                     shared,
                     settings.unreachable_minutes,
+                    settings.jobname_prefix,
                 ),
                 submitted=self.note_submission,
                 say=self.logger.info,

@@ -49,6 +49,7 @@ class Settings:
         bundle_seconds: after so many a bundle of several jobs starts no further job.
         bundle: the settings that all bundles share; it has no jobs.
         unreachable_minutes: after so many minutes without an answer of the cluster, the run ends.
+        prefix: begins the names of arrays.
     """
 
     folder: Path
@@ -56,6 +57,7 @@ class Settings:
     bundle_seconds: float
     bundle: Bundle
     unreachable_minutes: float = 120
+    prefix: str = ""
 
     def asking_again(self, trouble: str, error: Exception) -> str:
         """What a person is told while the cluster does not answer."""
@@ -220,7 +222,7 @@ class Submitter:
         seconds = self.pool.seconds(home, request, self.settings.bundle.grace)
         seconds = min(seconds, self.settings.bundle_seconds)
         bundle = self.bundle(request, waiting, seconds, home.bundle.limit)
-        array = self.ledger / _array_folder(waiting[0].job.rule)
+        array = self.array_folder(waiting[0])
         try:
             array.mkdir(mode=0o700)
             bundle.write(array / "0")
@@ -322,7 +324,7 @@ class Submitter:
         minutes = times.shared if several else times.alone
         seconds = times.seconds if several else None
         limit = minutes * 60 if minutes < YEAR else None
-        folder = self.ledger / _array_folder(waiting[0][0].job.rule)
+        folder = self.array_folder(waiting[0][0])
         bundles = [self.bundle(request, jobs, seconds, limit) for jobs in waiting]
         array = Array(folder, request, [folder / str(number) for number in range(len(bundles))], bundles, waiting)
         try:
@@ -372,6 +374,13 @@ class Submitter:
             seconds=seconds,
             limit=limit,
         )
+
+    def array_folder(self, first: Waiting) -> Path:
+        """A new folder for an array with this job, whose name has that of the array. Names sort by time, since after a restart the last
+        array of a job counts."""
+        now = time.time()
+        stamp = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}-{secrets.token_hex(3)}"
+        return self.ledger / f"{stamp}-{re.sub(r'[^0-9A-Za-z_]', '_', self.settings.prefix + first.job.rule)}"
 
     def about(self, names: Sequence[str | None]) -> dict[str, Any]:
         """What `array.json` states about an array with these tasks."""
@@ -469,10 +478,3 @@ def _has_run(folder: Path) -> bool:
     with contextlib.suppress(OSError):
         return next(statuses, None) is not None
     return False
-
-
-def _array_folder(rule: str) -> str:
-    """A new name for the folder of an array. Names sort by time, since after a restart the last array of a job counts."""
-    now = time.time()
-    stamp = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}-{secrets.token_hex(3)}"
-    return f"{stamp}-{re.sub(r'[^0-9A-Za-z_]', '_', rule)}"
