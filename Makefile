@@ -3,9 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: demo test test-all test-unit test-workflow test-plugin test-xlgrid test-fast mutants docs lint format lock clean
+.PHONY: demo test test-all test-plugin test-xlgrid test-fast mutants docs lint format lock clean
 # Which tests run. Those marked `thorough` take minutes and find little.
 SELECT := not thorough
+# One process more than two cores have, because workflows wait now and then.
+PROCESSES := $(shell nproc | awk '{ print ($$1 < 3) ? 3 : ($$1 > 8) ? 8 : $$1 }')
 # A test file runs in one process, because its tests share what its fixtures make.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist loadfile
 
@@ -18,19 +20,11 @@ test: .venv/installed
 	$(MAKE) --jobs 2 test-plugin test-xlgrid
 
 test-xlgrid: .venv/installed
-	$(MAKE) test-unit
-	$(MAKE) test-workflow
+	$(PYTEST) --numprocesses $(PROCESSES) -m "$(SELECT)" tests
 
 # All tests, with those marked `thorough`, too: LaTeX, other Pythons, the container, the site, every combination of parts.
 test-all: .venv/installed
 	$(MAKE) test SELECT="thorough or not thorough"
-
-test-unit: .venv/installed
-	$(PYTEST) --numprocesses auto --maxprocesses 8 -m "$(SELECT)" tests/unit
-
-# Two processes, because much of Snakemake's work, such as a dry run, uses one core. Each builds the demo at most once.
-test-workflow: .venv/installed
-	$(PYTEST) --numprocesses 2 -m "$(SELECT)" tests/workflow
 
 test-plugin: .venv/installed
 	$(PYTEST) --numprocesses 2 -m "$(SELECT)" packages/snakemake-executor-plugin-submitit
@@ -38,7 +32,7 @@ test-plugin: .venv/installed
 
 # The unit tests without those marked `slow`.
 test-fast: .venv/installed
-	$(MAKE) test-unit SELECT="not slow and not thorough"
+	$(PYTEST) --numprocesses $(PROCESSES) -m "not slow and not thorough" tests/unit
 
 # Whether tests fail on small changes of the code: see benchmarks/mutants.py. A hundred changes take about an hour.
 mutants: .venv/installed

@@ -42,6 +42,7 @@ def test_the_profile_makes_the_same_cells_as_a_laptop(
     assert not list((folder / ".snakemake" / "submitit").glob("*/")), "bundles are left in the ledger"
 
 
+@pytest.mark.thorough
 def test_a_training_longer_than_its_time_limit_ends_the_same_to_the_byte(short: str, tmp_path: Path) -> None:
     """Slow: Slurm's shortest limit is a minute, of which a grace of 45 s leaves 15 s to train until the job is requeued."""
     study = small()
