@@ -217,7 +217,8 @@ def test_children_of_the_worker_are_collected_with_all_that_they_have_started(
     kills: list[tuple[int, int]] = []
     reports: list[int] = []
     codes: list[tuple[int, int]] = []
-    monkeypatch.setattr(worker.os, "waitpid", lambda pid, options: ended.pop(0))
+    usage = SimpleNamespace(ru_utime=1.0, ru_stime=0.5, ru_maxrss=2048)
+    monkeypatch.setattr(worker.os, "wait4", lambda pid, options: (*ended.pop(0), usage))
     monkeypatch.setattr(worker, "kill", lambda group, number: kills.append((group, number)))
     alone.run()
     alone.guard = SimpleNamespace(discard=reports.append)

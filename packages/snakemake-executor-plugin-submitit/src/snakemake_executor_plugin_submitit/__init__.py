@@ -88,6 +88,9 @@ class ExecutorSettings(ExecutorSettingsBase):
     )
     gres: str | None = _setting(None, "As sbatch --gres, unless a rule has the resource gres.", type=str)
     setup: str = _setting("", "Lines of shell to run in each task before Python starts, such as `module load cuda`.")
+    efficiency_report: str | None = _setting(
+        None, "File of CSV that says, when the run ends, how much of what each rule requested it has used.", type=str
+    )
     max_requeues: int = _setting(
         3, "How often a job that saves its state may be cut short by its time limit, or lose its node, and go on."
     )
@@ -413,6 +416,11 @@ class Executor(RemoteExecutor):
         super().shutdown()
         if self.dispatcher:
             self.dispatcher.rest()
+            if self.executor_settings.efficiency_report:
+                try:
+                    self.dispatcher.judge.efficiency.write(Path(self.executor_settings.efficiency_report))
+                except OSError as error:
+                    self.logger.warning(f"submitit executor: cannot write the efficiency report ({error})")
 
 
 def without_targets(arguments: Sequence[str], targets: Collection[str]) -> list[str]:

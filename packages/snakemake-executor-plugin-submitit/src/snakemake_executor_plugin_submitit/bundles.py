@@ -114,6 +114,8 @@ class Status:
         lost: how often the worker died while the job ran.
         cause: why the job failed, one of `snakemake_executor_plugin_submitit.failures`.
         message: for a person: exit code or signal, and the end of the log.
+        cpu_seconds: of the job's processes, as far as they were waited for; None if unknown.
+        memory_mb: resident memory of the largest of them, or None.
         stamps: modification times (ns) of the outputs at the end, by which a restarted head recognises them.
     """
 
@@ -126,6 +128,8 @@ class Status:
     ended: float | None = None
     cause: str | None = None
     message: str = ""
+    cpu_seconds: float | None = None
+    memory_mb: float | None = None
     stamps: tuple[int, ...] = ()
 
     @property

@@ -12,6 +12,7 @@ from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.breaker import Breaker
 from snakemake_executor_plugin_submitit.bundles import Job, Status, note_failure, read_statuses, revoke, silence
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE
+from snakemake_executor_plugin_submitit.efficiency import Efficiency
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskJob, Tasks, TaskState, Waiting
 from snakemake_executor_plugin_submitit.worker import tail
 
@@ -36,6 +37,7 @@ class Judge:
 
     Attributes:
         verdicts: those that Snakemake has not fetched yet.
+        efficiency: what jobs have used.
         returned: jobs that failed through no fault of their own, and wait for another task.
         misfortunes: by key of a job, how often that happened.
         interruptions: by key of a job, how often a task ended without the job through the job's or nobody's fault.
@@ -45,6 +47,7 @@ class Judge:
     def __init__(self, ledger: Path, cluster: str, max_requeues: int, tasks: Tasks, breaker: Breaker) -> None:
         self.ledger, self.cluster, self.max_requeues = ledger, cluster, max_requeues
         self.tasks, self.breaker = tasks, breaker
+        self.efficiency = Efficiency()
         self.returned: list[Waiting] = []
         self.misfortunes: dict[str, int] = defaultdict(int)
         self.verdicts: list[Verdict] = []
@@ -102,6 +105,8 @@ class Judge:
         elif task_job.state is JobState.UNCLAIMED:
             task_job.state = JobState.ENDED
         elif task_job.state is JobState.CLAIMED:
+            if task_job.waiting:
+                self.efficiency.note(task_job.job.rule, task_job.waiting.request, status)
             if self.is_spared(task_job, status):
                 self.returned.append(self.tasks.return_job(task_job))
                 return

@@ -317,7 +317,7 @@ class Runner:
         """Collect the children that have ended, and call `handle` with each and its exit code."""
         while self.running:
             try:
-                pid, ended = os.waitpid(-1, os.WNOHANG)
+                pid, ended, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
@@ -328,6 +328,11 @@ class Runner:
                 if self.guard:
                     self.guard.discard(pid)
                 process = self.running.pop(pid)
+                process.status = replace(
+                    process.status,
+                    cpu_seconds=round(usage.ru_utime + usage.ru_stime, 3),
+                    memory_mb=round(usage.ru_maxrss / 1024, 1),
+                )
                 handle(process, os.waitstatus_to_exitcode(ended))
 
     def drain(self, handle: Callable[[Running, int], None], seconds: float = math.inf) -> None:
