@@ -77,6 +77,9 @@ class ExecutorSettings(ExecutorSettingsBase):
     array_parallelism: int = _setting(256, "Tasks of an array that Slurm runs at a time; on this machine, cores used.")
     array_size: int = _setting(1000, "Tasks in one array at most; stay below the site's MaxArraySize.")
     partition: str | None = _setting(None, "Slurm partition, unless a rule has the resource slurm_partition.", type=str)
+    partition_config: str | None = _setting(
+        None, "File of YAML with the limits of partitions, by which jobs that name no partition get one.", type=str
+    )
     account: str | None = _setting(None, "Slurm account, unless a rule has the resource slurm_account.", type=str)
     qos: str | None = _setting(None, "Slurm quality of service, unless a rule has the resource qos.", type=str)
     constraint: str | None = _setting(None, "Node features, unless a rule has the resource constraint.", type=str)
@@ -133,6 +136,7 @@ class Executor(RemoteExecutor):
         from snakemake_executor_plugin_submitit.dispatch import Dispatcher
         from snakemake_executor_plugin_submitit.ending import Requests, wake_on_signals
         from snakemake_executor_plugin_submitit.forked import script
+        from snakemake_executor_plugin_submitit.partitions import read_partitions
         from snakemake_executor_plugin_submitit.profiles import check_profiles, profiles
         from snakemake_executor_plugin_submitit.resources import Request, check_names
         from snakemake_executor_plugin_submitit.submission import Settings
@@ -147,6 +151,7 @@ class Executor(RemoteExecutor):
         rules = {rule.name: rule.resources for rule in self.workflow.rules if not self.workflow.is_local(rule)}
         try:
             check_profiles(profiles(sys.argv[1:]))
+            self.partitions = read_partitions(Path(settings.partition_config)) if settings.partition_config else []
             for warning in check_names(rules, self.workflow.global_resources.keys()):
                 self.logger.warning(f"submitit executor: {warning}")
         except ValueError as error:
@@ -233,6 +238,7 @@ class Executor(RemoteExecutor):
 
         from snakemake_executor_plugin_submitit.failures import REJECTED
         from snakemake_executor_plugin_submitit.jobs import describe, identify, members_of, protected, updated
+        from snakemake_executor_plugin_submitit.partitions import choose
         from snakemake_executor_plugin_submitit.resources import request
 
         for member in (member for job in jobs for member in members_of(job)):
@@ -248,6 +254,13 @@ class Executor(RemoteExecutor):
                 job_request = request(job.resources, job.threads, self.defaults)
                 if self.executor_settings.cluster == "local":
                     job_request = job_request.here()
+                else:
+                    job_request = choose(
+                        job_request,
+                        self.partitions,
+                        self.executor_settings.workers,
+                        self.executor_settings.partition_config,
+                    )
                 description, tmpdir = describe(job, self.format_job_exec, job_request.minutes)
             except (ValueError, WorkflowError) as error:
                 self.dispatcher.fail(identify(job), REJECTED, str(error))
