@@ -40,7 +40,7 @@ class Hand:
         self.line, self.home, self.life = Line(address), home, life
 
     def tell(self, kind: str, at: Path, age: float = 0) -> None:
-        about = {"home": name_of(self.home), "at": name_of(at), "life": self.life, "age": age}
+        about = {"home": name_of(self.home), "at": name_of(at), "life": self.life, "age": age, "host": "node"}
         self.line.send({"kind": kind, **about})
 
     def answers(self) -> list[tuple[str, str | None]]:
@@ -219,6 +219,17 @@ def test_a_job_with_another_request_gets_a_task_of_its_own(office: Office) -> No
     finish(office.home)
     office.rest(office.home)
     office.add("b", request=Request(cpus=2))
+    office.poll()
+    assert office.arrays() == 2
+    assert office.hand.answers() == []
+
+
+def test_a_worker_on_a_host_that_is_excluded_gets_no_job(office: Office, machine: Machine) -> None:
+    finish(office.home)
+    office.rest(office.home)
+    machine.excluded = ["node"]
+    office.head.judge.breaker.forgive = lambda: None  # type: ignore[method-assign]
+    office.add("b")
     office.poll()
     assert office.arrays() == 2
     assert office.hand.answers() == []

@@ -5,6 +5,7 @@ bundle a worker has is also in the ledger, so a lost message costs time only.
 """
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -24,12 +25,14 @@ class Offer(NamedTuple):
         life: the name of its process.
         at: the name of its present bundle.
         began: unix time at which the process began.
+        host: where it runs.
         sender: address of the worker.
     """
 
     life: str
     at: str
     began: float
+    host: str
     sender: Any
 
 
@@ -66,7 +69,7 @@ class Pool:
         returned = []
         for message, sender in unread:
             home = self.tasks.by_name.get(message["home"])
-            offer = Offer(message["life"], message["at"], time.time() - message["age"], sender)
+            offer = Offer(message["life"], message["at"], time.time() - message["age"], message["host"], sender)
             if message["kind"] == "idle" and offer.life not in self._gone:
                 self._answer(home, offer, is_queued)
             elif message["kind"] == "end":
@@ -102,14 +105,19 @@ class Pool:
         self.tasks.leave(guest)
         return returned
 
-    def fitting(self, request: Request, tmpdir: str | None, grace: float) -> list[Task]:
-        """The homes of workers that wait for a bundle and can run jobs with this request."""
+    def fitting(self, request: Request, tmpdir: str | None, grace: float, excluded: Collection[str]) -> list[Task]:
+        """The homes of workers that wait for a bundle and can run jobs with this request.
+
+        Args:
+            excluded: hosts to which no job is sent.
+        """
         for home in [home for home in self.offers if home.state is not TaskState.ALIVE]:
             del self.offers[home]
         return [
             home
-            for home in self.offers
+            for home, offer in self.offers.items()
             if home.request
+            and offer.host not in excluded
             and _kind(home.request) == _kind(request)
             and home.bundle.tmpdir == tmpdir
             and self.seconds(home, request, grace) > 0

@@ -174,6 +174,8 @@ class Submitter:
                 continue
             times = self.times(request)
             if self.breaker.is_open:
+                # A worker that waits may be on the host in question, and hold what the job needs.
+                self.pool.dismiss()
                 one = min(waiting, key=lambda entry: self.judge.misfortunes[entry.job.key])
                 if room is None or room[0]:
                     yield from self.submit(request, [[one]], times)
@@ -206,7 +208,7 @@ class Submitter:
         submitting = {id(entry) for jobs in (self.pending.waiting if self.pending else ()) for entry in jobs}
         for request, group in self.groups():
             waiting = [entry for entry in group if id(entry) not in submitting]
-            homes = self.pool.fitting(request, group[0].tmpdir, self.settings.bundle.grace)
+            homes = self.pool.fitting(request, group[0].tmpdir, self.settings.bundle.grace, self.cluster.excluded)
             if not (waiting and homes):
                 continue
             size, mean = self.size(request, waiting, self.settings.bundle_seconds)

@@ -206,6 +206,7 @@ class Runner:
                 "at": name_of(self.folder),
                 "life": self.life,
                 "age": time.time() - self.began,
+                "host": self.host,
             }
             self.line.send({"kind": kind, **about})
 
