@@ -84,7 +84,7 @@ def test_a_missing_or_damaged_file_is_none_and_an_unreadable_one_an_error(tmp_pa
         read_json(tmp_path / "folder.json")
 
 
-STATUS = Status("running", 1.0, "host", 2, 3, 4, None, None, "", (7,))
+STATUS = Status("running", 1.0, "host", 2, 3, 4, None, None, "", (7,), cpu_seconds=1.5, memory_mb=20.0)
 
 
 @pytest.mark.parametrize(

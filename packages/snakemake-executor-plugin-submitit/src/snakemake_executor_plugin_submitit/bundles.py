@@ -114,9 +114,9 @@ class Status:
         lost: how often the worker died while the job ran.
         cause: why the job failed, one of `snakemake_executor_plugin_submitit.failures`.
         message: for a person: exit code or signal, and the end of the log.
+        stamps: modification times (ns) of the outputs at the end, by which a restarted head recognises them.
         cpu_seconds: of the job's processes, as far as they were waited for; None if unknown.
         memory_mb: resident memory of the largest of them, or None.
-        stamps: modification times (ns) of the outputs at the end, by which a restarted head recognises them.
     """
 
     state: State
@@ -128,9 +128,9 @@ class Status:
     ended: float | None = None
     cause: str | None = None
     message: str = ""
+    stamps: tuple[int, ...] = ()
     cpu_seconds: float | None = None
     memory_mb: float | None = None
-    stamps: tuple[int, ...] = ()
 
     @property
     def final(self) -> bool:
