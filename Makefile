@@ -19,8 +19,9 @@ demo: .venv/installed
 test: .venv/installed
 	$(MAKE) --jobs 2 test-plugin test-xlgrid
 
+# Workflows begin, because one of them would leave cores idle at the end.
 test-xlgrid: .venv/installed
-	$(PYTEST) --numprocesses $(PROCESSES) -m "$(SELECT)" tests
+	$(PYTEST) --numprocesses $(PROCESSES) --no-loadscope-reorder -m "$(SELECT)" tests/workflow tests/unit
 
 # All tests, with those marked `thorough`, too: LaTeX, other Pythons, the container, the site, every combination of parts.
 test-all: .venv/installed
