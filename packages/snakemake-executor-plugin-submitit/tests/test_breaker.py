@@ -253,6 +253,20 @@ def test_a_rule_that_fails_everywhere_is_no_host_s_fault(slurm: Site, elsewhere:
     assert {slurm.verdicts[key] for key in keys} == {failures.EXCEPTION}
 
 
+def test_jobs_whose_workers_were_killed_fail_and_blame_no_host(slurm: Site) -> None:
+    """Nobody has noted where these jobs ran."""
+    keys = [f"job{number}" for number in range(ROW + 2)]
+    slurm.add(*keys)
+    jobs = [slurm.head.tasks.by_key[key] for key in keys]
+    slurm.head.judge.fail(jobs[0], failures.KILLED, "its worker died")
+    slurm.end(keys[1], "good")
+    for job in jobs[2:]:
+        slurm.head.judge.fail(job, failures.KILLED, "its worker died")
+    slurm.poll()
+    assert list(slurm.cluster.excluded) == []
+    assert {slurm.verdicts[key] for key in (keys[0], *keys[2:])} == {failures.KILLED}
+
+
 def test_a_worker_that_could_not_write_its_ledger_is_the_host_s_fault(slurm: Site) -> None:
     slurm.add("a")
     task = slurm.head.tasks.by_key["a"].task

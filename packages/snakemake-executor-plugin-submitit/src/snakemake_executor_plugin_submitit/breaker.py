@@ -62,6 +62,9 @@ class Breaker:
     def note(self, rule: str, status: Status, task: Task) -> bool:
         """Take note of how a job ended; whether the place, and not the job, is to blame for its failure."""
         host = status.host
+        if not host:
+            # The job's worker has died without a word, so that nothing tells about the place.
+            return False
         is_fault = status.cause == failures.HOST
         if status.state == "done":
             self._records.pop(host, None)
