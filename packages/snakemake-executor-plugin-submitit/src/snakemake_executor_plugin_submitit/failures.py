@@ -107,7 +107,9 @@ def of_state(state: str, log: str = "") -> str:
     if cause != KILLED:
         return cause
     # Without its ledger, a worker ends with the error of the file system.
-    return OUT_OF_MEMORY if _OOM_EVENT.search(log) else HOST if of_exit(1, [log]) == HOST else cause
+    if _OOM_EVENT.search(log):
+        return OUT_OF_MEMORY
+    return HOST if of_exit(1, [log]) == HOST else KILLED
 
 
 def ending(code: int) -> str:

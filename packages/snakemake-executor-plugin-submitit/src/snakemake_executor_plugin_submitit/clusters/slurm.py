@@ -164,7 +164,11 @@ class Slurm:
                 "requeue": True,
                 **({"clusters": request.clusters} if request.clusters else {}),
                 **(options := request.options()),
-                **({"exclude": _listed(options.get("exclude"), *self.excluded)} if self.excluded else {}),
+                **(
+                    {"exclude": ",".join(map(str, filter(None, [options.get("exclude"), *self.excluded])))}
+                    if self.excluded
+                    else {}
+                ),
             },
         )
         # submitit writes the script; its own submission would wait for sbatch without limit.
@@ -408,11 +412,6 @@ def _write_pickle(path: Path, bundle: Path, minutes: int) -> None:
     delayed = DelayedSubmission(Worker(str(bundle)))
     delayed.set_timeout(minutes, TIMEOUTS)
     delayed.dump(path)
-
-
-def _listed(first: Any, *hosts: str) -> str:
-    """A list of hosts as sbatch takes it. `first` is a list itself, or nothing."""
-    return ",".join([*([str(first)] if first else []), *hosts])
 
 
 def _minutes(text: str) -> int | None:
