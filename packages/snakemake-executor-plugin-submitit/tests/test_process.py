@@ -148,7 +148,7 @@ def test_a_job_waits_for_late_inputs_until_its_patience_is_over(tmp_path: Path) 
     job = Job("key", "rule", "shell", "true", inputs=("link", "a.txt", "b.txt"))
     began = time.monotonic()
     problem = make_ready(job, Bundle((job,), str(tmp_path), latency_wait=0.5), lambda: False)
-    assert 0.5 <= time.monotonic() - began < 5
+    assert time.monotonic() - began >= 0.5
     assert problem and problem.endswith("after 0.5 s (--latency-wait): a.txt, b.txt")
 
 

@@ -162,4 +162,4 @@ def test_a_signal_ends_a_worker_without_jobs_at_once(bench: Bench, number: int) 
     os.kill(bench.process.pid, number)
     bench.await_message("end", first)
     bench.code()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30, "the worker would have waited for 60 s"
