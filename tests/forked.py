@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_WORKFLOW = ["snakemake.cli", "xlgrid.cli", "xlgrid.plan.workflow", "pandas"]
+_WORKFLOW = ["snakemake.cli", "xlgrid.cli", "xlgrid.plan.workflow", "pandas", "transformers.modeling_utils"]
 _TRAINING = ["xlgrid.training.loop", "xlgrid.training.pretraining", "transformers.models.bert"]
 
 
