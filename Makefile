@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Each process of pytest would compile all tests anew.
+export PYTHONDONTWRITEBYTECODE :=
 .PHONY: demo test test-all test-plugin test-xlgrid test-fast mutants docs lint format lock clean
 # Which tests run. Those marked `thorough` take minutes and find little.
 SELECT := not thorough
@@ -65,14 +67,15 @@ lock: .venv/installed
 		$(addprefix --no-emit-package ,xlgrid $(notdir $(wildcard packages/*))) --custom-compile-command "make lock" \
 		--output-file envs/lock.txt pyproject.toml packages/*/pyproject.toml
 
-# The file is touched last, so that an interrupted installation is done again. pip compiles to bytecode on one core, compileall on
+# The file is touched last, so that an interrupted installation is done again. A new pip takes half the time of one that comes with
+# Python 3.11, and the lock has all dependencies. pip compiles to bytecode on one core, compileall on
 # all cores, and not the tests of packages; compileall fails on files for later Pythons, which nothing imports.
 .venv/installed: envs/lock.txt pyproject.toml $(wildcard packages/*/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	echo "xlgrid needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1): install one, and run make with PYTHON=python3.11"; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/lock.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable . $(foreach package,$(wildcard packages/*),--editable $(package))
+	$(PYTHON) -m venv --upgrade-deps .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps -r envs/lock.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . $(foreach package,$(wildcard packages/*),--editable $(package))
 	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv src $(wildcard packages/*/src) || true
 	@touch $@
 

@@ -33,12 +33,14 @@ def request_no_gpus(folder: Path) -> None:
 def test_the_profile_makes_the_same_cells_as_a_laptop(
     slurm: Callable[[], AbstractContextManager[None]], finished: Path, tmp_path: Path
 ) -> None:
+    """Those of one encoder: the jobs of another would take as many workers again."""
     folder = project(tmp_path, small())
     request_no_gpus(folder)
+    expected = {path: cell for path, cell in cells(finished).items() if "/ner/" in path}
     with slurm():
-        process = shell(folder, "snakemake --profile slurm")
+        process = shell(folder, f"snakemake --profile slurm -- {' '.join(expected)}")
     assert process.returncode == 0, process.stderr[-4000:]
-    assert cells(folder) == cells(finished)
+    assert expected and cells(folder) == expected
     assert not list((folder / ".snakemake" / "submitit").glob("*/")), "bundles are left in the ledger"
 
 

@@ -39,13 +39,18 @@ def test_an_exhibit_of_a_paper_takes_the_runs_and_cells_of_the_plan(folder: Path
     assert (jobs["train"], jobs["evaluate"]) == (len(runs), len(cells))
 
 
+# Other tests make slices of the miniatures.
 WHOLE = (
     "pfeiffer2020",
+    "pfeiffer2020-mini",
     "foroutan2023",
     "foroutan2023-code",
+    "foroutan2023-mini",
     "pfeiffer2022",
+    "pfeiffer2022-mini",
     "pfeiffer2022-released",
     "luo2021",
+    "luo2021-mini",
     "luo2021-released",
 )
 

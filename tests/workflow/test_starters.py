@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,13 +27,13 @@ def fewer(study: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A project in which packages can be installed without a change of the environment of the tests."""
-    folder = project(tmp_path_factory.mktemp("project"), small())
-    with pytest.MonkeyPatch.context() as patch:
-        paths = [str(folder / "installed"), os.environ.get("PYTHONPATH")]
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        yield folder
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return project(tmp_path_factory.mktemp("project"), small())
+
+
+def put_on_path(packages: Path, patch: pytest.MonkeyPatch) -> None:
+    """Let Python find packages without a change of the environment of the tests."""
+    patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")])))
 
 
 def runs(folder: Path, *commands: str) -> None:
@@ -43,23 +42,27 @@ def runs(folder: Path, *commands: str) -> None:
         assert process.returncode == 0, f"{command}\n{process.stdout[-2000:]}{process.stderr[-4000:]}"
 
 
-def make(name: str) -> str:
-    """The command that makes the table of a starting point."""
-    return f"snakemake --profile laptop results/{name}/exhibits/transfer.md"
+def make(*names: str) -> str:
+    """The command that makes the tables of starting points."""
+    return " ".join(["snakemake --profile laptop", *(f"results/{name}/exhibits/transfer.md" for name in names)])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "name"), [("study", "mine"), ("task", "pets"), ("language", "qa9")])
-def test_a_starting_point_makes_its_table(folder: Path, kind: str, name: str) -> None:
-    runs(folder, f"xlgrid new {kind} {name}")
-    fewer(folder / "studies" / f"{name}.yaml")
-    runs(folder, f"xlgrid check {name}", make(name))
-    assert (folder / f"results/{name}/exhibits/transfer.md").exists()
+def test_starting_points_make_their_tables(folder: Path) -> None:
+    names = {"study": "mine", "task": "pets", "language": "qa9"}
+    for kind, name in names.items():
+        runs(folder, f"xlgrid new {kind} {name}")
+        fewer(folder / "studies" / f"{name}.yaml")
+        runs(folder, f"xlgrid check {name}")
+    runs(folder, make(*names.values()))
+    missing = [name for name in names.values() if not (folder / f"results/{name}/exhibits/transfer.md").exists()]
+    assert not missing
 
 
 @pytest.mark.slow
-def test_a_method_passes_its_contract_and_makes_its_table(folder: Path) -> None:
+def test_a_method_passes_its_contract_and_makes_its_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package is installed as `pip install` leaves it."""
+    put_on_path(folder / "installed", monkeypatch)
     runs(folder, "xlgrid new method norm-tuning")
     package = folder / "methods" / "norm-tuning"
     points = {"xlgrid.methods": {"norm-tuning": "xlgrid_norm_tuning:NormTuning"}}
@@ -78,7 +81,7 @@ def test_a_natural_language_is_planned_with_its_lexicon(folder: Path, monkeypatc
     """The lexicon is written into a copy of the library."""
     library = folder / "library"
     shutil.copytree(ROOT / "src", library)
-    monkeypatch.setenv("PYTHONPATH", f"{library}{os.pathsep}{os.environ['PYTHONPATH']}")
+    put_on_path(library, monkeypatch)
     runs(folder, f"{sys.executable} -m xlgrid new language nl")
     assert (library / "xlgrid/synthetic/lexicons/nl.yaml").exists()
     runs(

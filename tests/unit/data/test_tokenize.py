@@ -573,6 +573,7 @@ print(len(os.listdir("/proc/self/task")))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
 def test_a_text_is_tokenised_on_the_cores_of_the_job_to_the_same_bytes(world):
     """Arrow may start eight threads more for reading."""

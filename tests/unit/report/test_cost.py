@@ -171,7 +171,13 @@ def test_sizes_that_the_study_says_need_no_option() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", sorted({path.stem for path in (ROOT / "studies").glob("*.yaml")} - {*SHOWN}))
+@pytest.mark.parametrize(
+    "study",
+    [
+        pytest.param(name, marks=[] if name.endswith("-mini") else pytest.mark.thorough)
+        for name in sorted({path.stem for path in (ROOT / "studies").glob("*.yaml")} - {*SHOWN})
+    ],
+)
 def test_every_other_study_has_its_cost_without_options(study: str) -> None:
     result = CliRunner().invoke(app, ["cost", str(ROOT / "studies" / f"{study}.yaml")])
     assert result.exit_code == 0, result.output

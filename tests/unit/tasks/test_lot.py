@@ -132,7 +132,7 @@ def test_a_reader_who_does_not_know_who_is_what_is_at_chance():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", ["foroutan2023", "foroutan2023-mini"])
+@pytest.mark.parametrize("study", [pytest.param("foroutan2023", marks=pytest.mark.thorough), "foroutan2023-mini"])
 @pytest.mark.parametrize("negate", [True, False])
 def test_how_long_a_context_is_tells_nothing(study, negate):
     entry = load_study(f"studies/{study}.yaml").tasks["lot"]

@@ -22,9 +22,9 @@ COMMAND = """
 import os, signal, sys
 from xlgrid import cli
 from xlgrid.training import loop
-before, at, advance = {before!r}, {at}, loop.Loop.advance
+before, advance = {before!r}, loop.Loop.advance
 def watched(self, chosen):
-    if self.step == at:
+    if self.step == 7:
         exec(before)
     return advance(self, chosen)
 loop.Loop.advance = watched
@@ -108,23 +108,22 @@ def arguments(files: Inputs, folder: Path) -> list[str]:
     return ["pretrain", recipe, pace, f"--vocabulary={vocabulary}", *tokens, f"--output={folder}"]
 
 
-def shared(files: Inputs, folder: Path, before: str = "", at: int = 7) -> tuple[int, str]:
-    """The status of a training of two processes, and what it writes to stderr; both do `before` after step `at`."""
-    command = [
-        sys.executable,
-        "-c",
-        LAUNCH,
-        sys.executable,
-        "-c",
-        COMMAND.format(before=before, at=at),
-        *arguments(files, folder),
-    ]
+def shared(files: Inputs, folder: Path, before: str = "") -> tuple[int, str]:
+    """The status of a training of two processes, and what it writes to stderr; both do `before` after seven steps."""
+    code = COMMAND.format(before=before)
+    command = [sys.executable, "-c", LAUNCH, sys.executable, "-c", code, *arguments(files, folder)]
     ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120)
     return ended.returncode, ended.stderr
 
 
+# The process that starts the others gets the signal, or one of the others alone.
 @pytest.mark.slow
-def test_two_processes_share_the_work_of_one_whether_or_not_a_signal_stops_them(files: Inputs, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "asks", [pytest.param("getppid(), signal.SIGUSR2", marks=pytest.mark.thorough), "getpid(), signal.SIGTERM"]
+)
+def test_two_processes_share_the_work_of_one_whether_or_not_a_signal_stops_them(
+    files: Inputs, tmp_path: Path, asks: str
+) -> None:
     pretraining.pretrain(ASKED, *files, tmp_path / "one")
     # As the rule calls it.
     ended = subprocess.run([sys.executable, "-m", "xlgrid", *arguments(files, tmp_path / "two"), "--processes=2"])
@@ -132,12 +131,10 @@ def test_two_processes_share_the_work_of_one_whether_or_not_a_signal_stops_them(
     expected, weights = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     assert expected.keys() == weights.keys()
     assert max(float((expected[name] - weights[name]).abs().max()) for name in expected) < 1e-6
-    # The process that starts the others gets the signal, and then one of the others alone.
-    for at, asks in ((7, "os.kill(os.getppid(), signal.SIGUSR2)"), (12, "os.kill(os.getpid(), signal.SIGTERM)")):
-        status, errors = shared(files, tmp_path / "stopped", f"if os.environ['RANK'] == '1': {asks}", at)
-        assert status == os.EX_TEMPFAIL, errors
-        assert "before step" in errors.splitlines()[-1] and errors.count("before step") == 1
-        assert (tmp_path / "stopped" / "state.pt").exists()
+    status, errors = shared(files, tmp_path / "stopped", f"if os.environ['RANK'] == '1': os.kill(os.{asks})")
+    assert status == os.EX_TEMPFAIL, errors
+    assert "before step" in errors.splitlines()[-1] and errors.count("before step") == 1
+    assert (tmp_path / "stopped" / "state.pt").exists()
     assert shared(files, tmp_path / "stopped")[0] == 0
     for name in ("model.safetensors", "step4.safetensors"):
         assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
