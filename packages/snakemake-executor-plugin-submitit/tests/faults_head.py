@@ -47,6 +47,9 @@ class Cluster:
             raise answer
         return answer
 
+    def can_spare(self, place: str) -> bool:
+        return True
+
     def room(self, request: Request) -> None:
         return None
 

@@ -28,6 +28,9 @@ class Stub:
         self.submitted: list[Path] = []
         self.state: str | None = None
 
+    def can_spare(self, place: str) -> bool:
+        return self.name != "local"
+
     def room(self, request: Request) -> tuple[int, int] | None:
         return 1, 2
 

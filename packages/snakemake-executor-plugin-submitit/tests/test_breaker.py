@@ -129,6 +129,14 @@ def test_jobs_that_were_on_their_way_to_a_broken_host_hold_nothing_up(slurm: Sit
     assert sorted(slurm.waiting()) == ["b", "queued"]
 
 
+@pytest.mark.parametrize(("message", "excluded"), [(FULL, []), ("CUDA-capable device is busy", ["node GPU 4"])])
+def test_a_full_disk_is_no_fault_of_the_gpu_of_a_job(local: Site, message: str, excluded: list[str]) -> None:
+    local.cluster.can_spare = lambda place: " GPU " in place  # type: ignore[method-assign]
+    local.add("a")
+    local.end("a", "node GPU 4", failures.HOST, message)
+    assert list(local.cluster.excluded) == excluded
+
+
 def test_a_host_is_tried_again_after_an_hour(slurm: Site, clock: Clock) -> None:
     slurm.add("a")
     slurm.end("a", "bad", failures.HOST)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from waiting import wait_for
-from workflow import LOCAL, environment, project
+from workflow import LOCAL, environment, project, run
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters.cluster import Refused
@@ -170,7 +170,7 @@ def test_another_head_knows_what_the_tasks_of_one_that_was_killed_hold(two_gpus:
     tasks = submit(cluster, tmp_path, Request(cpus=3, gpus=1), a="sleep 30")
     other.states(tasks)
     assert other.held == cluster.held == {tasks[0]: (3, ["4"])}
-    assert other.free_devices() == ["7"]
+    assert other.free_devices(1) == ["7"]
     cluster.cancel(tasks)
     finish(cluster, tasks)
     finish(other, tasks)
@@ -196,9 +196,48 @@ def test_no_more_cores_are_used_than_the_setting_and_the_machine_allow() -> None
 def test_a_task_without_gpus_holds_none(two_gpus: None, tmp_path: Path) -> None:
     cluster = local(cores=8)
     tasks = submit(cluster, tmp_path, Request(), a="sleep 30")
-    assert cluster.free_devices() == ["4", "7"]
+    assert cluster.free_devices(1) == ["4", "7"]
     cluster.cancel(tasks)
     finish(cluster, tasks)
+
+
+def test_a_gpu_that_is_excluded_goes_to_no_task_that_can_do_without_it(two_gpus: None) -> None:
+    cluster = local(cores=8)
+    cluster.excluded = ["node GPU 4"]
+    assert (cluster.usable_devices(1), cluster.usable_devices(2)) == (["7"], ["4", "7"])
+    assert cluster.room(Request(gpus=1)) == cluster.room(Request(gpus=2)) == (1, 1)
+
+
+def test_this_machine_can_do_without_a_gpu_as_long_as_it_has_another(two_gpus: None) -> None:
+    cluster = local()
+    assert cluster.can_spare("node GPU 4") and not cluster.can_spare("node GPU 4,7") and not cluster.can_spare("node")
+    cluster.excluded = ["node GPU 4"]
+    assert not cluster.can_spare("node GPU 7")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.10 GiB of which 3.06 "
+        "MiB is free. Process 77 has 78.6 GiB memory in use. Of the allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is "
+        "reserved by PyTorch but unallocated.",
+    ],
+    ids=["busy", "filled by others"],
+)
+def test_a_gpu_that_cannot_be_used_is_left_out_and_said(two_gpus: None, tmp_path: Path, words: str) -> None:
+    (tmp_path / "error").write_text(words)
+    (tmp_path / "Snakefile").write_text(
+        "rule all:\n    input: expand('{n}', n=range(6))\n"
+        "rule train:\n    output: '{n}'\n    resources: gpus=1\n"
+        "    shell: 'echo $CUDA_VISIBLE_DEVICES >> gpus; "
+        "if [ $CUDA_VISIBLE_DEVICES = 4 ]; then cat error >&2; exit 1; fi; touch {output}'\n"
+    )
+    ended = run(tmp_path, *LOCAL)
+    assert " GPU 4 through no fault of their own" in ended.stderr
+    used = (tmp_path / "gpus").read_text().split()
+    assert (used.count("4"), used.count("7")) == (1, 6)
 
 
 def test_libraries_that_the_worker_imports_have_the_threads_of_a_job(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Keeps jobs away from a place where they fail through no fault of their own: a host with a broken GPU, a disk that is full.
 
-After a failure of this kind nothing is submitted but one job, which tries whether jobs go well again: at once on another host if the
-cluster may have one, or after a pause. Jobs that the place has failed are submitted again, and their failures are not told to Snakemake.
+After a failure of this kind nothing is submitted but one job, which tries whether jobs go well again: at once on another host, or on
+another GPU of this machine, if the cluster may have one, or after a pause. Jobs that the place has failed are submitted again, and their failures are not told to Snakemake.
 """
 
 import os
@@ -14,6 +14,7 @@ from pathlib import Path
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import Status
 from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
+from snakemake_executor_plugin_submitit.process import host_of
 from snakemake_executor_plugin_submitit.tasks import Task, TaskState
 
 # Seconds before the first job that tries whether jobs go well again, and before the next ones.
@@ -49,7 +50,7 @@ class Breaker:
         self.cluster, self.report, self.say = cluster, report, say
         self.is_open = False
         self.trial: Task | None = None
-        # Whether what is broken is not one host.
+        # Whether what is broken is not one host or GPU.
         self._is_shared = False
         self._tripped_at = self._retry_at = 0.0
         self._pauses = 0
@@ -62,6 +63,8 @@ class Breaker:
     def note(self, rule: str, status: Status, task: Task) -> bool:
         """Take note of how a job ended; whether the place, and not the job, is to blame for its failure."""
         host = status.host
+        if status.cause == failures.HOST and not failures.is_of_gpu(status.message):
+            host = host_of(host)
         if not host:
             # The job's worker has died without a word, so that nothing tells about the place.
             return False
@@ -89,7 +92,7 @@ class Breaker:
             # Jobs that were on their way when the trouble began.
             return
         # If a second host has the same trouble, what is broken is what the hosts share.
-        self._is_shared = self.cluster.name == "local" or self.is_open
+        self._is_shared = self.is_open or not self.cluster.can_spare(host)
         if self._is_shared:
             self._pause()
         else:

@@ -39,7 +39,21 @@ _LINES, _EXCEPTION = 3, 12
 _NAME = re.compile(r"(\[rank\d+\]: )?([A-Za-z_]\w*\.)*[A-Za-z_]\w*(Error|Exception)(:|$)")
 # The C++ library prints this before it aborts the process.
 _ABORT = "terminate called "
+# Signs that a GPU is broken, or in the hands of others: torch has not even got the first of its memory.
+_OF_GPU = re.compile(
+    r"Of the allocated memory 0 bytes is allocated by PyTorch|"
+    r"CUDA(-capable)? (driver initialization failed|devices?\b.{0,12} (busy|unavailable)|unknown error)|"
+    r"no CUDA-capable device|uncorrectable (NVLink|ECC) error|No CUDA GPUs are available|cudaErrorDevicesUnavailable|"
+    r"cudaErrorInitializationError|CUDA_ERROR_(NO_DEVICE|NOT_INITIALIZED|SYSTEM_NOT_READY|ECC_UNCORRECTABLE)",
+    re.I,
+)
+_OF_DISK = re.compile(
+    r"No space left on device|Disk quota exceeded|Input/output error|Stale (NFS )?file handle|Read-only file system|"
+    r"Transport endpoint is not connected|\[Errno (5|28|30|107|116|122)\]",
+    re.I,
+)
 _SIGNS = [
+    (HOST, _OF_GPU),
     (
         OUT_OF_MEMORY,
         re.compile(
@@ -49,17 +63,7 @@ _SIGNS = [
             re.I,
         ),
     ),
-    (
-        HOST,
-        re.compile(
-            r"No space left on device|Disk quota exceeded|Input/output error|Stale (NFS )?file handle|Read-only file system|"
-            r"Transport endpoint is not connected|\[Errno (5|28|30|107|116|122)\]|"
-            r"CUDA(-capable)? (driver initialization failed|devices?\b.{0,12} (busy|unavailable)|unknown error)|"
-            r"no CUDA-capable device|uncorrectable (NVLink|ECC) error|No CUDA GPUs are available|cudaErrorDevicesUnavailable|"
-            r"cudaErrorInitializationError|CUDA_ERROR_(NO_DEVICE|NOT_INITIALIZED|SYSTEM_NOT_READY|ECC_UNCORRECTABLE)",
-            re.I,
-        ),
-    ),
+    (HOST, _OF_DISK),
     (NAN, re.compile(r"\b(loss|gradient|norm)\b.{0,40}\b(nan|inf|infinite)\b|FloatingPointError", re.I)),
 ]
 # Slurm's message in the log of a task whose memory it limits.
@@ -83,9 +87,13 @@ def of_exit(code: int, logs: Iterable[str]) -> str:
 
 def reason(message: str) -> str:
     """The line of a message that tells why the host is to blame for a failure, or else the first one."""
-    sign = dict(_SIGNS)[HOST]
     lines = message.splitlines() or [""]
-    return next((line for line in reversed(lines) if sign.search(line)), lines[0])
+    return next((line for line in reversed(lines) if _OF_GPU.search(line) or _OF_DISK.search(line)), lines[0])
+
+
+def is_of_gpu(message: str) -> bool:
+    """Whether a GPU of the host, and not the host as a whole, is to blame for a failure."""
+    return _OF_GPU.search(reason(message)) is not None
 
 
 def _last_lines(log: str) -> list[str]:

@@ -20,6 +20,10 @@ from typing import NoReturn
 from snakemake_executor_plugin_submitit import forked
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 
+# The variable of a task on this machine that states its cores and GPUs.
+HOLDS = "SUBMITIT_HOLDS"
+# Between a host and the GPUs of it that a task holds.
+_OF_HOST = " GPU "
 # The name of a GPU, or of a part of one, in CUDA_VISIBLE_DEVICES.
 DEVICE = re.compile(r"\d+|(GPU|MIG)-[\w/-]+")
 LIBC = ctypes.CDLL(None)
@@ -51,6 +55,24 @@ def visible_devices(visible: str) -> list[str]:
     # As in CUDA, a word that names no device ends the list, such as -1, none, or the NoDevFiles of Slurm.
     names = takewhile(DEVICE.fullmatch, (name.strip() for name in visible.split(",")))
     return list(dict.fromkeys(names))
+
+
+def place() -> str:
+    """Where this process runs its jobs: the host, with the GPUs that the task holds if this machine is the cluster."""
+    # Slurm's name of a host may be another.
+    host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    gpus = os.environ.get(HOLDS, "").partition(":")[2]
+    return f"{host}{_OF_HOST}{gpus}" if gpus else host
+
+
+def host_of(place: str) -> str:
+    """The host of a `place`."""
+    return place.partition(_OF_HOST)[0]
+
+
+def devices_of(place: str) -> list[str]:
+    """The GPUs of a `place`; none if it is a host as a whole."""
+    return visible_devices(place.partition(_OF_HOST)[2])
 
 
 def lacks_gpu(bundle: Bundle) -> str | None:

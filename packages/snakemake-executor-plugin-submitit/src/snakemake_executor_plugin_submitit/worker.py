@@ -16,7 +16,6 @@ import secrets
 import select
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections import deque
@@ -44,6 +43,7 @@ from snakemake_executor_plugin_submitit.process import (
     find_bash,
     lacks_gpu,
     make_ready,
+    place,
     set_environment,
 )
 
@@ -122,8 +122,7 @@ class Runner:
     def __init__(self, folder: Path) -> None:
         self.began = time.time()
         self.home, self.life = folder, secrets.token_hex(8)
-        # Slurm's name of a host may be another.
-        self.host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+        self.host = place()
         self.running: dict[int, Running] = {}
         self.guard: Guard | None = None
         self.is_broken = False
@@ -533,9 +532,9 @@ class Guard:
 
     def discard(self, group: int) -> None:
         """Note that a process group has ended."""
-        for place, other in enumerate(self._groups):
+        for index, other in enumerate(self._groups):
             if other == group:
-                self._groups[place] = 0
+                self._groups[index] = 0
                 return
 
 

@@ -29,7 +29,7 @@ class Cluster(Protocol):
     name: str
     # Tasks that may wait in the queue for ever: name of the task -> Slurm's reason.
     stuck: dict[str, str]
-    # Hosts to which no task is sent, if the cluster has others.
+    # Hosts, or GPUs of this machine, to which no task is sent, if the cluster has others.
     excluded: Sequence[str]
 
     # Tasks that waited in the queue when the cluster was asked last, and those that have been submitted since.
@@ -42,6 +42,9 @@ class Cluster(Protocol):
         Raises:
             Refused: the cluster will never have room for such a task.
         """
+
+    def can_spare(self, place: str) -> bool:
+        """Whether tasks may run elsewhere if none is sent to this host, or to these GPUs of it."""
 
     def learn(self) -> None:
         """Ask for the limits of the cluster, once, before the first submission.

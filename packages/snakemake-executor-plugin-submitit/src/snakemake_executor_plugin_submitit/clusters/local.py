@@ -11,12 +11,9 @@ from typing import Any
 
 from snakemake_executor_plugin_submitit.clusters.cluster import TIMEOUTS, Refused, plain, python
 from snakemake_executor_plugin_submitit.clusters.commands import Commands
-from snakemake_executor_plugin_submitit.process import threads, visible_devices
+from snakemake_executor_plugin_submitit.process import HOLDS, devices_of, threads, visible_devices
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.worker import Worker
-
-# The variable of a task on this machine that states its cores and GPUs.
-HOLDS = "SUBMITIT_HOLDS"
 
 
 class Local:
@@ -56,22 +53,32 @@ class Local:
                 visible = os.environ.get("CUDA_VISIBLE_DEVICES")
                 why = "" if visible is None else f", since CUDA_VISIBLE_DEVICES is {visible!r}"
                 raise Refused(f"{request.gpus} GPUs are requested, but {len(self.devices)} can be used here{why}")
-            now = min(now, len(self.free_devices()) // request.gpus)
-            at_most = min(at_most, len(self.devices) // request.gpus)
+            now = min(now, len(self.free_devices(request.gpus)) // request.gpus)
+            at_most = min(at_most, len(self.usable_devices(request.gpus)) // request.gpus)
         # A task that wants more cores than there are runs alone.
         return max(now, int(not self.held)), max(at_most, 1)
 
-    def free_devices(self) -> list[str]:
-        """GPUs that no task holds."""
+    def free_devices(self, number: int) -> list[str]:
+        """GPUs that no task holds, for a task that needs this number."""
         held = {device for _, devices in list(self.held.values()) for device in devices}
-        return [device for device in self.devices if device not in held]
+        return [device for device in self.usable_devices(number) if device not in held]
+
+    def usable_devices(self, number: int) -> list[str]:
+        """GPUs that are not excluded; all of them for a task that needs more."""
+        excluded = {device for place in self.excluded for device in devices_of(place)}
+        left = [device for device in self.devices if device not in excluded]
+        return left if len(left) >= number else self.devices
+
+    def can_spare(self, place: str) -> bool:
+        excluded = {device for each in (*self.excluded, place) for device in devices_of(each)}
+        return bool(devices_of(place)) and not excluded.issuperset(self.devices)
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         from submitit.local.local import LocalExecutor
 
         tasks = []
         for bundle in bundles:
-            chosen = self.free_devices()[: request.gpus]
+            chosen = self.free_devices(request.gpus)[: request.gpus]
             # submitit hides all GPUs from a task that asks for none, but on a laptop a rule need not ask for the only one.
             visible = ",".join(chosen) if request.gpus else os.environ.get("CUDA_VISIBLE_DEVICES")
             # Libraries read these variables when they are imported, which is before the worker knows its bundle.
