@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from snakemake_executor_plugin_submitit import bundles
 from snakemake_executor_plugin_submitit.bundles import (
     Bundle,
     Job,
@@ -68,7 +67,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else(
         raise OSError("No space left on device")
 
     write_json(tmp_path / "file.json", 1)
-    monkeypatch.setattr(bundles.json, "dump", refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(OSError, match="No space left"):
         write_json(tmp_path / "file.json", 2)
     assert read_json(tmp_path / "file.json") == 1

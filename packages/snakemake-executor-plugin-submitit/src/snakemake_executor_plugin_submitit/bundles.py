@@ -143,16 +143,27 @@ class Status:
 
 
 def write_json(path: Path, data: Any) -> None:
+    """Write a file whole or not at all. Only the owner may read it, because a bundle holds the values of a workflow's `envvars`.
+
+    Raises:
+        OSError: the disk is full, or the folder is gone.
+    """
+    write_whole(path, json.dumps(data, ensure_ascii=False), 0o600)
+
+
+def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
     """Write a file whole or not at all.
+
+    Args:
+        mode: who may read and write it, as far as the umask allows.
 
     Raises:
         OSError: the disk is full, or the folder is gone.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        # Only the owner may read it, because a bundle holds the values of a workflow's `envvars`.
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            json.dump(data, file, ensure_ascii=False)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
+            file.write(text)
         temporary.replace(path)
     except OSError:
         with suppress(OSError):

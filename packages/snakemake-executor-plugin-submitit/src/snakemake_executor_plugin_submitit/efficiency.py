@@ -1,11 +1,12 @@
 """How much of what the jobs of a rule requested they have used, as a table of CSV."""
 
 import csv
+import io
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from snakemake_executor_plugin_submitit.bundles import Status
+from snakemake_executor_plugin_submitit.bundles import Status, write_whole
 from snakemake_executor_plugin_submitit.resources import MINUTES, Request
 
 COLUMNS = (
@@ -65,14 +66,13 @@ class Efficiency:
         Raises:
             OSError: it cannot be written.
         """
+        table = io.StringIO()
+        writer = csv.writer(table)
+        writer.writerow(COLUMNS)
+        for rule, use in sorted(self.rules.items()):
+            share = f"{use.cpu_seconds / use.core_seconds:.2f}" if use.core_seconds else ""
+            memory = f"{use.memory:.0f}" if use.core_seconds else ""
+            times = (f"{use.seconds / use.jobs:.1f}", f"{use.longest:.1f}", use.minutes)
+            writer.writerow((rule, use.jobs, use.failed, *times, use.cores, share, memory, use.mem_mb or ""))
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.part")
-        with temporary.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            for rule, use in sorted(self.rules.items()):
-                share = f"{use.cpu_seconds / use.core_seconds:.2f}" if use.core_seconds else ""
-                memory = f"{use.memory:.0f}" if use.core_seconds else ""
-                times = (f"{use.seconds / use.jobs:.1f}", f"{use.longest:.1f}", use.minutes)
-                writer.writerow((rule, use.jobs, use.failed, *times, use.cores, share, memory, use.mem_mb or ""))
-        temporary.replace(path)
+        write_whole(path, table.getvalue())

@@ -88,15 +88,15 @@ class Mail:
 
     def wait(self, seconds: float) -> bool:
         """Wait until a message comes or `ring` is called, for so many seconds at most; whether one of the two has happened."""
-        has_woken = _readable([self._bell, *([self._socket] if self._socket else [])], seconds)
+        has_woken = self.is_waiting(seconds)
         with contextlib.suppress(BlockingIOError):
             while self._bell.recv(4096):
                 pass
         return has_woken
 
-    def is_waiting(self) -> bool:
-        """Whether `wait` would return at once."""
-        return _readable([self._bell, *([self._socket] if self._socket else [])], 0)
+    def is_waiting(self, seconds: float = 0) -> bool:
+        """Whether a message has come or `ring` was called, or will be in so many seconds."""
+        return _readable([self._bell, *([self._socket] if self._socket else [])], seconds)
 
     def read(self) -> Iterator[tuple[dict[str, Any], Any]]:
         """Yield the messages that have come, each with the address of its sender."""

@@ -176,7 +176,7 @@ class Submitter:
             if self.breaker.is_open:
                 # A worker that waits may be on the host in question, and hold what the job needs.
                 self.pool.dismiss()
-                one = min(waiting, key=lambda entry: self.judge.misfortunes[entry.job.key])
+                one = min(waiting, key=lambda entry: self.judge.host_failures[entry.job.key])
                 if room is None or room[0]:
                     yield from self.submit(request, [[one]], times)
                 return

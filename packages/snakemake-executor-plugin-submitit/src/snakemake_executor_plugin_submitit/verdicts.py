@@ -39,7 +39,7 @@ class Judge:
         verdicts: those that Snakemake has not fetched yet.
         efficiency: what jobs have used.
         returned: jobs that failed through no fault of their own, and wait for another task.
-        misfortunes: by key of a job, how often that happened.
+        host_failures: by key of a job, how often its host was to blame.
         interruptions: by key of a job, how often a task ended without the job through the job's or nobody's fault.
         durations: by rule, how many jobs were done and how many seconds they took together.
     """
@@ -49,7 +49,7 @@ class Judge:
         self.tasks, self.breaker = tasks, breaker
         self.efficiency = Efficiency()
         self.returned: list[Waiting] = []
-        self.misfortunes: dict[str, int] = defaultdict(int)
+        self.host_failures: dict[str, int] = defaultdict(int)
         self.verdicts: list[Verdict] = []
         self.interruptions: dict[str, int] = defaultdict(int)
         self.durations: dict[str, tuple[int, float]] = {}
@@ -118,10 +118,10 @@ class Judge:
         key = task_job.job.key
         if (
             not self.breaker.note(task_job.job.rule, status, task_job.task)
-            or self.misfortunes[key] >= self.max_requeues
+            or self.host_failures[key] >= self.max_requeues
         ):
             return False
-        self.misfortunes[key] += 1
+        self.host_failures[key] += 1
         return True
 
     def judge(self, job: Job, cause: str | None, message: str, task: str | None) -> None:
