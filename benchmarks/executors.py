@@ -1,23 +1,23 @@
-"""Seconds per cell of many short jobs: this project's executor, on Slurm the official one and submitit's map_array, on one machine Snakemake's and HyperQueue.
+"""Seconds per cell of many short jobs: this project's executor, on Slurm the official one and submitit's map_array, on one machine Snakemake's, HyperQueue and Parsl.
 
 Run from the repository root, where Slurm is (`packages/snakemake-executor-plugin-submitit/tests/slurm/cluster.sh up` starts one on a spare machine), with
-`pip install snakemake-executor-plugin-slurm hyperqueue` for the comparison:
+`pip install snakemake-executor-plugin-slurm hyperqueue parsl` for the comparison:
 
     python benchmarks/executors.py [--cells 100 1000] [--without slurm] [--chain 20] [--real results/demo]
 
 The official executor takes an hour for 1,000 cells on a small Slurm with its default settings. `--chain` measures the seconds from the end of
-a job of one second to the start of the next one, which needs its output. `--real`, after `make demo`, evaluates 100 cells of its runs again,
-bundled on Slurm and in a process each.
+a job of one second to the start of the next one, which needs its output. `--real`, after `make demo`, evaluates 100 cells of its runs again.
 """
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -82,16 +82,44 @@ def through_snakemake(folder: Path, cells: int) -> None:
 
 
 def through_hyperqueue(folder: Path, cells: int) -> None:
+    hyperqueue_runs(folder, touches(folder, cells))
+
+
+def hyperqueue_runs(folder: Path, commands: Sequence[str]) -> None:
     from hyperqueue import Job, LocalCluster
     from hyperqueue.cluster import WorkerConfig
 
-    (folder / "out").mkdir()
     with LocalCluster(worker_config=WorkerConfig(cores=os.cpu_count())) as cluster:
         client = cluster.client()
-        job = Job()
-        for i in range(cells):
-            job.program(["touch", str(folder / "out" / str(i))])
+        job = Job(default_workdir=folder)
+        for command in commands:
+            job.program(["sh", "-c", command])
         client.wait_for_jobs([client.submit(job)])
+
+
+def through_parsl(folder: Path, cells: int) -> None:
+    parsl_runs(folder, touches(folder, cells))
+
+
+def parsl_runs(folder: Path, commands: Sequence[str]) -> None:
+    import parsl
+    from parsl.config import Config
+    from parsl.executors import HighThroughputExecutor
+
+    def given(command: str) -> str:
+        return command
+
+    workers = HighThroughputExecutor(max_workers_per_node=os.cpu_count() or 1, address="127.0.0.1")
+    with parsl.load(Config(executors=[workers], run_dir=str(folder / "parsl"))):
+        app = parsl.bash_app(given)
+        for future in [app(f"cd {folder} && {command}") for command in commands]:
+            future.result()
+
+
+def touches(folder: Path, cells: int) -> list[str]:
+    """The commands of the cells, which find their folder."""
+    (folder / "out").mkdir()
+    return [f"touch out/{i}" for i in range(cells)]
 
 
 def through_slurm(folder: Path, cells: int) -> None:
@@ -132,9 +160,10 @@ def through_map_array(folder: Path, cells: int) -> None:
 
 def evaluations(study: Path, folder: Path, cells: int) -> list[str]:
     """A copy of the project with a finished study, less some cells; their paths."""
-    for name in ("workflow", "rules", "notebooks", "envs", "studies", "slurm"):
+    for name in ("workflow", "rules", "notebooks", "envs", "studies", "slurm", "laptop"):
         shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "config.yaml", folder)
+    for name in ("config.yaml", "Snakefile"):
+        shutil.copy(ROOT / name, folder)
     (folder / "results").mkdir()
     subprocess.run(["cp", "-a", str(study), str(folder / "results")], check=True)
     chosen = sorted((folder / "results" / study.name).glob("cells/**/*.json"))[:cells]
@@ -159,9 +188,10 @@ WAYS = {
     "submitit-here": through_submitit_here,
     "snakemake": through_snakemake,
     "hyperqueue": through_hyperqueue,
+    "parsl": through_parsl,
 }
 # Which ways are compared: on Slurm, and on one machine.
-BESIDE = {"submitit": ("map_array", "slurm"), "submitit-here": ("snakemake", "hyperqueue")}
+BESIDE = {"submitit": ("map_array", "slurm"), "submitit-here": ("snakemake", "hyperqueue", "parsl")}
 
 
 def trivial(folder: Path, cells: int, without: list[str]) -> None:
@@ -196,19 +226,39 @@ def chain(folder: Path, cells: int) -> None:
         )
 
 
-def real(folder: Path, cells: int, study: Path) -> None:
-    paths: list[str] = []
-    for part in ("bundles", "processes"):
-        (folder / part).mkdir()
-        paths = evaluations(study, folder / part, cells)
-    chosen = ["--config", f"study={study.name}", "--rerun-triggers", "mtime", "--quiet", "all", "--"]
-    # Two tasks, as many as the processes below at a time: this compares bundles with processes, not cores.
-    light = ["--set-resources", f"evaluate:bundle={(len(paths) + 1) // 2}", "evaluate:mem_mb=1000"]
-    ours = partial(snakemake, folder / "bundles", "--profile", "slurm", *light, *chosen, *paths)
-    theirs = partial(snakemake, folder / "processes", "--cores", "2", *chosen, *paths)
-    bundles = timed("evaluations, submitit", len(paths), ours)
-    processes = timed("evaluations, a process each, -c2", len(paths), theirs)
-    print(f"processes / submitit: {processes / bundles:.1f}")
+def commands_of(folder: Path, paths: Sequence[str], chosen: Sequence[str]) -> list[str]:
+    """The commands that make these cells, in folders that are there."""
+    asked = [sys.executable, "-m", "snakemake", "--dry-run", "--printshellcmds", *chosen, "--", *paths]
+    plan = subprocess.run(asked, cwd=folder, check=True, capture_output=True, text=True)
+    commands = re.findall(r"xlgrid evaluate .*", plan.stdout + plan.stderr)
+    assert len(commands) == len(paths), f"{len(commands)} commands for {len(paths)} cells"
+    for path in (*paths, *re.findall(r"2> (\S+)", " ".join(commands))):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    return commands
+
+
+def real(folder: Path, cells: int, study: Path, without: Sequence[str]) -> None:
+    chosen = ["--config", f"study={study.name}", "--rerun-triggers", "mtime"]
+    profiles = {"submitit": "slurm", "submitit-here": "laptop"}
+    light = {"submitit": ["--set-resources", "evaluate:mem_mb=1000", "evaluate:gpus=0"], "submitit-here": []}
+    others = {"hyperqueue": hyperqueue_runs, "parsl": parsl_runs}
+    seconds_per_cell = {}
+    for label in (*profiles, "snakemake", *others):
+        if label in without:
+            continue
+        (folder / label).mkdir()
+        paths = evaluations(study, folder / label, cells)
+        run: Callable[[], object]
+        if label in others:
+            run = partial(others[label], folder / label, commands_of(folder / label, paths, chosen))
+        else:
+            way = ["--profile", profiles[label], *light[label]] if label in profiles else ["--cores", "all"]
+            run = partial(snakemake, folder / label, *way, *chosen, "--quiet", "all", "--", *paths)
+        seconds_per_cell[label] = timed(f"evaluations, {label}", len(paths), run)
+        assert all((folder / label / path).exists() for path in paths), f"{label} has not made all cells"
+    best = min(seconds_per_cell, key=seconds_per_cell.__getitem__)
+    for label, seconds in seconds_per_cell.items():
+        print(f"{label} / {best}: {seconds / seconds_per_cell[best]:.1f}")
 
 
 def main() -> None:
@@ -227,7 +277,7 @@ def main() -> None:
             chain(Path(name), arguments.chain)
     if arguments.real:
         with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".benchmark-") as name:
-            real(Path(name), 100, arguments.real.resolve())
+            real(Path(name), 100, arguments.real.resolve(), arguments.without)
 
 
 if __name__ == "__main__":
