@@ -144,7 +144,7 @@ def test_a_changed_file_of_ones_own_is_read_again_and_a_missing_one_is_told(fold
 def test_a_changed_encoder_of_ones_own_is_copied_again_and_a_missing_file_is_told(folder: Path) -> None:
     target, own = "results/mine/encoders/mini-bert/config.json", folder / "encoder"
     source = folder / "results/demo/encoders/mini-bert"
-    process = shell(folder, f"snakemake --cores 1 {source.relative_to(folder)}/config.json")
+    process = shell(folder, f"snakemake --profile laptop {source.relative_to(folder)}/config.json")
     assert process.returncode == 0, process.stderr[-3000:]
     for file in source.iterdir():
         shutil.copy(file, own)

@@ -145,6 +145,7 @@ def cell(folder: Path, study: str) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.thorough
 def test_from_a_text_of_your_own_to_the_heatmap(mine: Path) -> None:
     """The commands of docs/how-to/language-adapter.md in their order, each of which needs what the one before it has made."""
     for command in commands("docs/how-to/language-adapter.md"):
