@@ -21,10 +21,8 @@ from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 
 # Characters of fetched text that are kept in memory until they are written as a row group.
 _GROUP = 2**23
-# The entry of a fetched text's metadata with its `End`, unless the text was cut before; and the entry of texts of earlier versions, which
-# numbered the rows that `once` keeps in another way.
+# The entry of a fetched text's metadata with its `End`, unless the text was cut before.
 END = "xlgrid end"
-EARLIER = "xlgrid last id"
 
 
 class End(NamedTuple):

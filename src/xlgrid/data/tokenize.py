@@ -16,7 +16,7 @@ from xlgrid.data.encoders import token_ids
 from xlgrid.data.formats import COLUMN, notes, read_table, rows, tables
 from xlgrid.data.remarks import strings
 from xlgrid.data.streams import Progress
-from xlgrid.data.text import EARLIER, END, End, differ
+from xlgrid.data.text import END, End, differ
 from xlgrid.heads.encoding import Encoding
 from xlgrid.heads.head import IS_DEV
 from xlgrid.heads.tokens import COMPANION_IDS
@@ -251,9 +251,6 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows:
     import pyarrow as pa
 
     noted = [notes(path) for path in texts]
-    for path, entries in zip(texts, noted, strict=True):
-        if EARLIER in entries:
-            raise Damaged(f"{path} is of an earlier version, which numbered rows in another way: make it again", path)
     ends = [End(*json.loads(entries[END])) for entries in noted if END in entries]
     if len(ends) == len(texts) and differ(ends):
         # A line that is missing in one of them moves all lines after it, which ids alone would not show.

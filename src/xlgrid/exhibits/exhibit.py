@@ -157,11 +157,8 @@ class Exhibit(Strict):
     def settings(self, study: StudyView) -> list[str]:
         """Everything in the study that the exhibit's files depend on beside results, as JSON: a change renders it again."""
         named = {encoder: {fact: known.get(fact) for fact in self.facts} for encoder, known in study.facts.items()}
-        # A default that has come later does not render again what exists.
-        is_plain = self.latex == type(self).model_fields["latex"].default
-        keys = self.model_dump_json(exclude={"latex"} if is_plain else None)
         return [
-            keys,
+            self.model_dump_json(),
             *([json.dumps(named)] if self.facts else []),
             *([study.group_facts(self.groups_shown)] if self.groups_shown else []),
         ]

@@ -18,9 +18,6 @@ from xlgrid.training.scratch import LmHead, Scratch
 # The settings of `Training` that are no part of a run's identity. `checkpoint_seconds` changes no result. `micro_batch_tokens` is
 # what the memory of a machine allows, and run.json has it; it changes the order of sums, and what dropout and masks draw.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
-# Settings that the first recipes did not have. Their defaults are no part of a digest, so that the results of these recipes stay valid.
-LATER = ("betas", "epsilon", "label_smoothing", "averaged")
-LATER_SCRATCH = ("objective", "masked", "adjacent", "s_stream", "detach", "begin", "trains", "bitext_task", "denoising")
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
@@ -297,15 +294,5 @@ class Recipe(Strict):
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that differ when anything in the recipe does that can change a result."""
-        excluded: dict[str, set[str] | bool] = {"training": PACE | _defaults(self.training, LATER)}
-        # Likewise later than the first recipes.
-        excluded |= {name: True for name in ("mix", "lm_head") if getattr(self, name) is None}
-        if self.scratch:
-            excluded["scratch"] = _defaults(self.scratch, LATER_SCRATCH)
-        return hashlib.sha256(self.model_dump_json(exclude=excluded).encode()).hexdigest()[:12]
-
-
-def _defaults(settings: Strict, names: tuple[str, ...]) -> set[str]:
-    """The names of the given settings that have their default values."""
-    fields = type(settings).model_fields
-    return {name for name in names if getattr(settings, name) == fields[name].default}
+        # Defaults are part of it, so that another default is another recipe.
+        return hashlib.sha256(self.model_dump_json(exclude={"training": PACE}).encode()).hexdigest()[:12]

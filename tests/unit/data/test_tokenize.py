@@ -351,14 +351,6 @@ def test_one_text_is_one_segment(world):
     )
 
 
-def test_a_text_of_an_earlier_version_is_made_again(world):
-    """The rows that `once` keeps had other ids."""
-    table = read_table(world / "en.parquet").replace_schema_metadata({"xlgrid last id": "59"})
-    pq.write_table(table, world / "old.parquet")
-    with pytest.raises(Damaged, match=r"old\.parquet is of an earlier version"):
-        [*splits(world, [world / "en.parquet", world / "old.parquet"])]
-
-
 def test_texts_without_a_common_id_are_refused(world):
     path = world / "other.parquet"
     table = read_table(world / "en.parquet")
