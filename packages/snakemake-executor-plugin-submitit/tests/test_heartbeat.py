@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -218,6 +219,24 @@ def test_the_next_head_submits_the_jobs_of_a_worker_that_has_ended_at_once(
     head.hold.close()
     submitted(begin(cluster, tmp_path, messages), clock)
     assert len(cluster.submitted) == 2
+
+
+def test_a_task_that_the_queue_hid_from_the_next_head_starts_no_job_beside_it(
+    head: Dispatcher, clock: Clock, cluster: Cluster, tmp_path: Path, messages: list[str]
+) -> None:
+    """It was waiting in the queue, perhaps to be started again, and had no heart that could beat."""
+    done, left = (Job(name, "rule", "shell", f"touch {name}", outputs=(name,)) for name in ("done", "left"))
+    head.add([(done, Request(), None)])
+    head.poll()
+    [folder] = cluster.submitted
+    shutil.rmtree(folder)
+    Bundle((done, left), str(tmp_path)).write(folder)
+    Status("done", 1.0, "host", ended=2.0).write(folder, 0)
+    cluster.ended["1_0"] = GONE
+    head.hold.close()
+    begin(cluster, tmp_path, messages).add([(left, Request(), None)])
+    subprocess.run([sys.executable, "-c", PROGRAM, str(folder)], check=True, timeout=60)
+    assert not (tmp_path / "left").exists()
 
 
 def test_nothing_is_submitted_beside_a_task_of_unknown_jobs_whose_heart_beats(

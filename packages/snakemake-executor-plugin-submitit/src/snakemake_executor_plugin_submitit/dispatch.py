@@ -143,14 +143,14 @@ class Dispatcher:
             # An unreadable status is read again when the task is polled.
             with contextlib.suppress(OSError):
                 self.judge.read(task)
-            if (
-                task.state is TaskState.OVER
-                and task.name
-                and self.may_live(task)
-                and heartbeat(task.home_folder) is not None
-            ):
-                # The worker was killed, or it lives although the cluster does not list the task. Later heartbeats decide which.
-                task.state = TaskState.STOPPING
+            if task.state is TaskState.OVER and task.name and self.may_live(task):
+                if heartbeat(task.home_folder) is None:
+                    # The task may be queued although the cluster does not list it. A worker gives its sign of life before it looks for
+                    # this, so that it starts no job, or is seen below.
+                    revoke(task.folder)
+                if heartbeat(task.home_folder) is not None:
+                    # The worker was killed, or it lives although the cluster does not list the task. Later heartbeats decide which.
+                    task.state = TaskState.STOPPING
         settle_homes(tasks)
         for task in tasks:
             self.tasks.add(task)
