@@ -33,7 +33,7 @@ def request_no_gpus(folder: Path) -> None:
 def test_the_profile_makes_the_same_cells_as_a_laptop(
     slurm: Callable[[], AbstractContextManager[None]], finished: Path, tmp_path: Path
 ) -> None:
-    """Those of one encoder: the jobs of another would take as many workers again."""
+    """Only the cells of one encoder are made, because a second encoder would need as many workers again."""
     folder = project(tmp_path, small())
     request_no_gpus(folder)
     expected = {path: cell for path, cell in cells(finished).items() if "/ner/" in path}

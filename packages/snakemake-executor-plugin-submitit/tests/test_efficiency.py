@@ -76,7 +76,7 @@ def test_a_run_writes_what_its_jobs_have_used_however_it_ends(tmp_path: Path, fa
     )
     run(tmp_path, *LOCAL, "--keep-going", "--submitit-efficiency-report", "use.csv", check=not fails)
     table = rows(tmp_path / "use.csv")
-    # Of a machine that is busy with other things, a job gets a share of a core. Its seconds are what it has counted itself.
+    # A busy machine gives a job only a share of a core, so the seconds of the processor are compared, for which the job itself waits.
     used = {rule: float(row["used_share_of_cores"]) * float(row["longest_seconds"]) for rule, row in table.items()}
     assert used["busy"] > 0.9 > used["idle"]
     assert float(table["busy"]["largest_memory_mb"]) > 100

@@ -1,4 +1,4 @@
-"""What a run makes can be used by no other user to have a command run by its owner."""
+"""No other user can use the files of a run to have a command run as the owner of the run."""
 
 import os
 import stat

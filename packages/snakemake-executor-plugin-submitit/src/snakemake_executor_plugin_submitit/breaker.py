@@ -1,7 +1,8 @@
 """Keeps jobs away from a place where they fail through no fault of their own: a host with a broken GPU, a disk that is full.
 
 After a failure of this kind nothing is submitted but one job, which tries whether jobs go well again: at once on another host, or on
-another GPU of this machine, if the cluster may have one, or after a pause. Jobs that the place has failed are submitted again, and their failures are not told to Snakemake.
+another GPU of this machine, if the cluster may have one, or after a pause. Jobs that the place has failed are submitted again, and
+their failures are not told to Snakemake.
 """
 
 import os

@@ -65,13 +65,16 @@ class Local:
 
     def usable_devices(self, number: int) -> list[str]:
         """GPUs that are not excluded; all of them for a task that needs more."""
-        excluded = {device for place in self.excluded for device in devices_of(place)}
-        left = [device for device in self.devices if device not in excluded]
+        left = self.without(self.excluded)
         return left if len(left) >= number else self.devices
 
     def can_spare(self, place: str) -> bool:
-        excluded = {device for each in (*self.excluded, place) for device in devices_of(each)}
-        return bool(devices_of(place)) and not excluded.issuperset(self.devices)
+        return bool(devices_of(place) and self.without((*self.excluded, place)))
+
+    def without(self, places: Sequence[str]) -> list[str]:
+        """GPUs that are at none of these places."""
+        excluded = {device for place in places for device in devices_of(place)}
+        return [device for device in self.devices if device not in excluded]
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         from submitit.local.local import LocalExecutor
