@@ -83,7 +83,7 @@ def compare(
     first, second = data.values()
     chosen, left_out = same_contexts(first, second)
     models = {
-        target: trained.model_of(finished, encoder, parallel, text_runs.get(target), target.step).to(device).eval()  # type: ignore[arg-type]
+        target: trained.model_of(finished, encoder, parallel, text_runs.get(target), target.step).to(device).eval()
         for target, parallel in data.items()
     }
     # Some methods draw masks of attention in evaluation too.

@@ -91,7 +91,7 @@ def placed(model: "PreTrainedModel", settings: Training) -> tuple[int, bool, boo
         second segment has its type.
     """
     device = default_device()
-    model.to(device)  # type: ignore[arg-type]
+    model.to(device)
     budget = settings.micro_batch_tokens or settings.batch_tokens
     return budget, precision.uses_bf16(device, settings.precision), settings.segments
 

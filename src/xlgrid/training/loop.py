@@ -164,7 +164,7 @@ class Loop:
         if first:
             deltas.load_run(first, self.model, self.method, self.head)
         first_token.read_first_token(self.model, self.head)
-        self.model.to(self.device)  # type: ignore[arg-type]
+        self.model.to(self.device)
         parameters = deltas.named_parameters(self.model)
         for name, parameter in parameters.items():
             parameter.requires_grad_(self.trains(name))

@@ -106,7 +106,7 @@ def encoder_decoder(family: str) -> Any:
             self.generation_config = usual_generation()
 
         @classmethod
-        def from_pretrained(cls, folder: Path, **settings: Any) -> tuple[Any, dict[str, Any]]:  # type: ignore[override]
+        def from_pretrained(cls, folder: Path, **settings: Any) -> tuple[Any, dict[str, Any]]:
             """The encoder-decoder of an encoder's folder, and the parameters that the folder lacks (`missing_keys`) and
             has for neither part (`unexpected_keys`).
 
