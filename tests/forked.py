@@ -2,16 +2,23 @@
 
 import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from multiprocessing.managers import BaseManager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from xlgrid import warm
+
+_FORK = multiprocessing.get_context("fork")
 _CONTEXT = multiprocessing.get_context("forkserver")
-_WORKFLOW = ["snakemake.cli", "xlgrid.cli", "xlgrid.plan.workflow", "pandas", "transformers.modeling_utils"]
 _TRAINING = ["xlgrid.training.loop", "xlgrid.training.pretraining", "transformers.models.bert"]
+_COMMANDS = [library for libraries in warm.LIBRARIES.values() for library in libraries]
+_WORKFLOW = ["snakemake.cli", "submitit.local.local", "xlgrid.cli", "xlgrid.plan.workflow", *_COMMANDS, *_TRAINING]
 
 
 def run(command: Sequence[str], folder: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:
@@ -56,7 +63,7 @@ def _begin(
     target: Callable[..., None], words: list[str], environment: dict[str, str], files: list[Path], *more: Any
 ) -> None:
     for descriptor, file in enumerate(files, start=1):
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), descriptor)
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), descriptor)
     os.environ.clear()
     os.environ.update(environment)
     target(words, *more)
@@ -68,6 +75,8 @@ def _command(words: list[str], folder: Path) -> None:
     sys.argv = [str(folder / ".venv" / "bin" / program), *arguments]
     if program == "snakemake":
         from snakemake.cli import main
+
+        _fork_tasks()
     else:
         from xlgrid.cli import main
     sys.exit(main())
@@ -76,3 +85,64 @@ def _command(words: list[str], folder: Path) -> None:
 def _code(words: list[str], code: str) -> None:
     sys.argv = words
     exec(code, {"__name__": "__main__"})
+
+
+def _fork_tasks() -> None:
+    """Let a task on this machine be a fork: submitit starts its controller from Snakemake, and the task from the controller."""
+    from submitit.local import local
+
+    local.subprocess = SimpleNamespace(Popen=_Task)  # type: ignore[attr-defined]
+    nursery = _Nursery(ctx=_FORK)
+    nursery.start()
+
+    def start(*arguments: Any, **options: Any) -> Any:
+        task = nursery.Task(*arguments, **options)  # type: ignore[attr-defined]
+        task.pid = task.number()
+        return task
+
+    local.subprocess.Popen = start  # type: ignore[attr-defined]
+
+
+class _Task:
+    """What submitit uses of `subprocess.Popen`, for a command `env ... python ... -m module ...`, which runs in a fork."""
+
+    def __init__(self, command: list[str], env: dict[str, str], stdout: Any = None, **_: Any) -> None:
+        self._process = _FORK.Process(target=_module, args=(command, env, stdout))
+        self._process.start()
+        self.pid = self._process.pid
+
+    def number(self) -> int | None:
+        return self.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.pid and self.poll() is None:
+            os.kill(self.pid, number)
+
+
+class _Nursery(BaseManager):
+    """A process that forks for Snakemake, which has threads and open files by then."""
+
+
+_Nursery.register("Task", _Task)
+
+
+def _module(words: list[str], environment: dict[str, str], written: Any) -> None:
+    import torch
+
+    if written:
+        os.dup2(written.fileno(), 1)
+        os.dup2(written.fileno(), 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    before, arguments = words[: words.index("-m")], words[words.index("-m") + 1 :]
+    if before[:2] == ["env", "-u"]:
+        os.environ.pop(before[2], None)
+    os.environ.update(word.split("=", 1) for word in before if "=" in word)
+    # OpenMP read the variable when torch was imported.
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
+    sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]
+    sys.argv = arguments
+    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
