@@ -310,7 +310,7 @@ class Study(Strict):
         """Task -> the metrics of its cells, the main one first."""
         return {name: entry.task.metrics for name, entry in self.tasks.items()}
 
-    @property
+    @cached_property
     def all_vocabularies(self) -> dict[str, VocabularyEntry]:
         """Name -> vocabulary, of those in `vocabularies` and of those of encoders that name none."""
         own = {
