@@ -63,12 +63,10 @@ class Benchmark(Compared):
         import pandas as pd
 
         from xlgrid.exhibits.drawing import sheet as printing
-        from xlgrid.methods import make
         from xlgrid.results import stats, units
 
         def reads_alone(method: str) -> bool:
-            entry = study.methods[method]
-            return self.untrained == "all" or make(entry.base, entry.options).companion_language is None
+            return self.untrained == "all" or study.methods[method].method.companion_language is None
 
         chosen = stats.select(cells, self.select)
         if units.unit(chosen["metric"]) != "%" or not units.higher_is_better(chosen["metric"]):

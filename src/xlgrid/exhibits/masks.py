@@ -36,9 +36,7 @@ class Masks(Exhibit):
         return [*super().settings(study), *(study.methods[name].model_dump_json() for name in self.methods)]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        from xlgrid.methods import ALL_METHODS
-
-        masked = [name for name, entry in study.methods.items() if ALL_METHODS.find(entry.base).masks]
+        masked = [name for name, entry in study.methods.items() if entry.method.masks]
         yield from among("methods", "method with masks", self.methods, masked)
 
     def rendering(self, plan: PlanView) -> Rendering:
@@ -60,14 +58,13 @@ class Masks(Exhibit):
         import torch
 
         from xlgrid.base.arrays import Segments
-        from xlgrid.methods import make
 
         length = self.context + self.question
         tokens = [FIRST, *(f"c{n}" for n in range(2, self.context + 1))]
         tokens += [f"q{n}" for n in range(1, self.question + 1)]
         rows: list[dict[str, Any]] = []
         for name in self.methods:
-            method = make(methods[name].base, methods[name].options)
+            method = methods[name].method
             segments = Segments(np.array([self.context]), ("a", "b"), np.array([[0, 1]], np.int16), length)
             # Drawing a figure must not change what others draw from this generator.
             with torch.random.fork_rng(devices=[]):

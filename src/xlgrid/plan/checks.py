@@ -7,7 +7,6 @@ from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xlgrid import methods as registry
 from xlgrid.base.names import unknown
 from xlgrid.data.checkpoints import first_layers
 from xlgrid.data.encoders import older_tokenizer, without_tokenizer
@@ -173,9 +172,8 @@ def _vocabularies(plan: "Plan") -> Iterator[str]:
 
 def _overlaps(plan: "Plan") -> Iterator[str]:
     """Runs on text whose method draws the embeddings of tokens in both vocabularies at random have a vocabulary of their own."""
-    methods = {name: registry.make(entry.base, entry.options) for name, entry in plan.study.methods.items()}
     for run in plan.runs:
-        if not methods[run.method].copies_overlap and not new_vocabulary(plan, run):
+        if not plan.study.methods[run.method].method.copies_overlap and not new_vocabulary(plan, run):
             yield (
                 f"methods.{run.method}.options: {run.folder} has the vocabulary and the embeddings of the encoder, so that "
                 f"`overlap: random` does nothing: leave it out, or name another `vocabulary` in task {run.task}"

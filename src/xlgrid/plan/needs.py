@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from xlgrid.data.encoders import encoder_files, vocabulary_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target, accompanied, unaccompanied
-from xlgrid.methods import ALL_METHODS, make
 from xlgrid.plan.grid import first_stage, started_from, teacher, text_runs
 from xlgrid.plan.products import (
     Benchmark,
@@ -178,9 +177,9 @@ def vocabulary_of(plan: Planned, user: Run | Cell) -> str:
     or that of the encoder if there is no such run.
     """
     study = plan.study
-    method = study.methods[user.method]
-    if isinstance(user, Cell) and ALL_METHODS.find(method.base).exchanges_embeddings:
-        texts = [each for run in started_from(method.start, user) for each in (*text_runs(study, run), run)]
+    entry = study.methods[user.method]
+    if isinstance(user, Cell) and entry.method.exchanges_embeddings:
+        texts = [each for run in started_from(entry.start, user) for each in (*text_runs(study, run), run)]
     else:
         # The last run on text of a cell is that of its target.
         texts = text_runs(study, user)
@@ -224,15 +223,14 @@ def source_tokens(plan: Planned, run: Run, split: str) -> list[Tokens]:
 
 def _companion(plan: Planned, user: Run | Cell) -> str | None:
     """The language in which the model of a run or cell reads each example a second time."""
-    method = plan.study.methods[user.method]
-    return make(method.base, method.options).companion_language
+    return plan.study.methods[user.method].method.companion_language
 
 
 def _of_run(plan: Planned, run: Run) -> Inputs:
     encoder = plan.owned(Encoder(run.study, run.encoder)).path
     entry = plan.study.methods[run.method]
     if entry.imported:
-        adapter_format = ALL_METHODS.find(entry.base).adapter_format
+        adapter_format = entry.method.adapter_format
         assert adapter_format
         place = entry.imported.place(run.source, run.encoder)
         return {"encoder": encoder, "adapter": [] if entry.imported.hub else adapter_format.files(place)}

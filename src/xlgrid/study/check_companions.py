@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from xlgrid import methods as registry
 from xlgrid.base.names import among
 from xlgrid.data.sources import SPLITS, no_data
 from xlgrid.languages.sources import Target
@@ -17,8 +16,7 @@ def grids(study: "Study") -> Iterator[str]:
     """Companions have a language of the study with data, sources and targets are languages, and encoders have cross-attention."""
     for name, grid in study.grids.items():
         for key in grid.method:
-            entry = study.methods[key]
-            if companion := registry.make(entry.base, entry.options).companion_language:
+            if companion := study.methods[key].method.companion_language:
                 yield from among(f"methods.{key}.options.companion", LANGUAGE, [companion], study.languages)
                 yield from (f"grids.{name}: method {key} {text}" for text in _misfits(study, grid, companion))
 

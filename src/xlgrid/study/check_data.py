@@ -10,7 +10,6 @@ from xlgrid.base.names import among, unknown_or_unused
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, no_data
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import make
 from xlgrid.study.axes import axes, definitions, with_first
 from xlgrid.study.groups import in_settings
 from xlgrid.synthetic.artificial import Dials
@@ -128,7 +127,7 @@ def labelled(study: "Study") -> Iterator[str]:
                 f"{place}.task: {by.task} has the labels {', '.join(teacher.labels) or 'none'}, and {name} has "
                 f"{', '.join(entry.task.labels)}: name a task of words with the same labels"
             )
-        companion = make(method.base, method.options).companion_language if method.is_trained else None
+        companion = method.method.companion_language
         if not method.is_trained or method.start or companion:
             reason = "begins with a run on text" if method.start else f"reads companions in {companion}"
             yield (

@@ -48,8 +48,7 @@ def families(study: "Study") -> Iterator[str]:
                 if problem
             )
             for key, of_method in tasks.items():
-                entry = study.methods[key]
-                method = registry.make(entry.base, entry.options)
+                method = study.methods[key].method
                 # How a method fits does not depend on the task, beyond whether it is text.
                 task = next((task for task in of_method if not problems[task]), None)
                 if task and (problem := misfit_of_method(config, method, study.tasks[task].task.head)):
@@ -102,7 +101,7 @@ def modules_of(study: "Study", encoder: str) -> list[str] | None:
 
 def _languages(study: "Study", name: str, grid: "Grid", encoder: str, modules: list[str], key: str) -> Iterator[str]:
     entry = study.methods[key]
-    adds = isinstance(registry.make(entry.base, entry.options), registry.XMod)
+    adds = isinstance(entry.method, registry.XMod)
     start = entry.start if adds else None
     sources = [source for source in study.sources(grid) if source != NONE]
     parts = {part: start.of_source(Source(part)) if start else None for source in sources for part in source.parts}

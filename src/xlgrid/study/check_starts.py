@@ -17,7 +17,7 @@ def methods(study: "Study") -> Iterator[str]:
     texts = [name for name, entry in study.tasks.items() if not entry.task.head.has_cells]
     for name, entry in study.methods.items():
         try:
-            method = registry.make(entry.base, entry.options)
+            method = entry.method
         except ValueError as error:
             yield f"methods.{name}: {error}"
         else:
@@ -42,10 +42,9 @@ def methods(study: "Study") -> Iterator[str]:
 
 def begun(study: "Study") -> Iterator[str]:
     """A method gets from its start what it does not train, and methods do not begin with one another in a circle."""
-    instances = {name: registry.make(entry.base, entry.options) for name, entry in study.methods.items()}
     for name, entry in study.methods.items():
         try:
-            instances[name].check_start(instances[entry.start.method] if entry.start else None)
+            entry.method.check_start(study.methods[entry.start.method].method if entry.start else None)
         except ValueError as error:
             yield f"methods.{name}: {error}"
         chain = [name]
@@ -96,8 +95,7 @@ def grids(study: "Study") -> Iterator[str]:
 
 def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
     start = study.methods[key].start
-    method = registry.make(study.methods[key].base, study.methods[key].options)
-    if not method.trains_head:
+    if not study.methods[key].method.trains_head:
         yield (
             f"grids.{name}.method: {key}, with its options {study.methods[key].options}, is for runs on text and trains no "
             "head: name a method that begins with it"
@@ -126,7 +124,7 @@ def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
             yield f"grids.{name}.source: method {key}: {error}"
     if start.at == "both" and start.missing == "none":
         without += [target for target in targets if start.of_target(target, sources[0]) is None]
-    if without and method.needs_start:
+    if without and study.methods[key].method.needs_start:
         parts = ", ".join(dict.fromkeys(without))
         yield (
             f"grids.{name}: method {key} has no run on text of {parts}, and what it does not train would stay untrained: "

@@ -13,7 +13,6 @@ from xlgrid.heads.seq2seq.mbart import FINE_TUNED
 from xlgrid.languages import known_language, stated_language
 from xlgrid.languages.iso import standard
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.methods import ALL_METHODS, make
 from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.study import check_companions, check_data, check_encoders, check_exhibits, check_starts
 from xlgrid.study.axes import LANGUAGE
@@ -276,7 +275,7 @@ def _decoders(study: "Study") -> Iterator[str]:
     for name, grid in study.grids.items():
         for key in grid.method:
             entry, place = study.methods[key], f"grids.{name}.method"
-            models = ALL_METHODS.find(entry.base).decoders
+            models = entry.method.decoders
             with_decoder = [task for task in grid.task if study.tasks[task].task.head.has_decoder]
             without = [task for task in grid.task if task not in with_decoder]
             if with_decoder and models == "none":
@@ -294,7 +293,7 @@ def _decoders(study: "Study") -> Iterator[str]:
 
 def _decoder_layers(study: "Study", grid: "Grid", key: str, place: str) -> Iterator[str]:
     """An encoder from scratch has as many layers as the decoders that begin with them."""
-    method = make(study.methods[key].base, study.methods[key].options)
+    method = study.methods[key].method
     for encoder in grid.encoder:
         entry = study.encoders[encoder]
         scratch = study.encoders[entry.of or encoder].scratch

@@ -18,7 +18,7 @@ from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import ALL_METHODS, without_defaults
+from xlgrid.methods import Method, make, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
@@ -90,10 +90,19 @@ class MethodEntry(Strict):
         None, description="adapters that are read instead of training runs on text"
     )
 
+    @cached_property
+    def method(self) -> Method:
+        """The base with its options.
+
+        Raises:
+            ValueError: there is no such method, or it has no such option; the message names the nearest.
+        """
+        return make(self.base, self.options)
+
     @property
     def is_trained(self) -> bool:
         """Whether there are runs of the method."""
-        return ALL_METHODS.find(self.base).is_trained
+        return self.method.is_trained
 
 
 class TrainingEntry(Strict):

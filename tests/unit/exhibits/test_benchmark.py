@@ -2,12 +2,13 @@
 
 from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 from exhibit_fixture import draw
+
+from xlgrid.study.schema import MethodEntry
 
 NAN = float("nan")
 # Task -> its metrics; those of `tatoeba` are of encoders without training.
@@ -130,8 +131,8 @@ def test_the_average_stands_beside_the_published_one(tmp_path: Path, monkeypatch
 
 # Method -> its entry in a study: `plug-in` reads each example in two languages.
 TRAINED = {
-    "plug-out": SimpleNamespace(base="full-ft", options={}),
-    "plug-in": SimpleNamespace(base="plug-in", options={"companion": "en"}),
+    "plug-out": MethodEntry(base="full-ft"),
+    "plug-in": MethodEntry(base="plug-in", options={"companion": "en"}),
 }
 
 
