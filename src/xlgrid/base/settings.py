@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
 from types import EllipsisType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Self, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -79,6 +79,13 @@ class Strict(BaseModel):
         if problems := [problem for name in given for problem in _truths(data[name], types[name], (name,))]:
             raise ValidationError.from_exception_data(cls.__name__, problems)
         return data
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy the fields. A cached property may depend on what `update` changes."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
 
 
 @cache

@@ -1,5 +1,7 @@
 """Strict settings refuse what they do not know, and say so in one line."""
 
+from functools import cached_property
+
 import pytest
 from pydantic import Field, PositiveInt, ValidationError, field_validator
 
@@ -53,3 +55,18 @@ def test_every_problem_stands_in_one_line_with_its_place(values: dict[str, objec
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Outer().rate = 0.2  # type: ignore[misc]
+
+
+class Length(Strict):
+    words: list[str]
+
+    @cached_property
+    def number(self) -> int:
+        return len(self.words)
+
+
+def test_a_copy_has_properties_of_its_own() -> None:
+    length = Length(words=["a"])
+    assert length.number == 1
+    assert length.model_copy(update={"words": ["a", "b"]}).number == 2
+    assert length.number == 1
