@@ -12,8 +12,7 @@ from typing import Any
 from xlgrid.base.errors import Damaged, check_is_whole_file, first_sentence
 from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
-from xlgrid.heads.families import EMBEDDINGS, layer_of
-from xlgrid.methods.xmod.names import MODULES, XMOD
+from xlgrid.heads.families import EMBEDDINGS, FAMILIES, has_modules, layer_of, module_of
 
 WEIGHTS = "model.safetensors"
 # The weights in PyTorch's own format, which are read where there are no safetensors.
@@ -242,13 +241,14 @@ def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
     from safetensors.torch import load_file, save_file
 
     config = config_of(folder)
-    if config.get("model_type") != XMOD:
+    if not has_modules(config.get("model_type")):
         raise ValueError(
             f"`modules` names modules of an X-MOD, but the encoder is of type {config.get('model_type')}: leave it out"
         )
     for code, name in names.items():
         if name not in config["languages"]:
             raise ValueError(f"modules.{code}: {unknown('module of the encoder', name, config['languages'])}")
+    dictionary = FAMILIES[config["model_type"]].modules
     code_of = {name: code for code, name in names.items()}
     languages = [code_of.get(name, name) for name in config["languages"]]
     if doubles := sorted({code for code in languages if languages.count(code) > 1}):
@@ -256,9 +256,8 @@ def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
 
     def renamed(name: str) -> str:
         parts = name.split(".")
-        if MODULES in parts:
-            at = parts.index(MODULES) + 1
-            parts[at] = code_of.get(parts[at], parts[at])
+        if module := module_of(name):
+            parts[parts.index(dictionary) + 1] = code_of.get(module, module)
         return ".".join(parts)
 
     tensors = {renamed(name): tensor for name, tensor in load_file(folder / WEIGHTS).items()}
@@ -331,9 +330,9 @@ def check_modules(folder: Path) -> None:
     from safetensors import safe_open
 
     config = config_of(folder)
-    if config.get("model_type") != XMOD:
+    if not has_modules(config.get("model_type")):
         return
-    hidden = config["hidden_size"]
+    modules, hidden = FAMILIES[config["model_type"]].modules, config["hidden_size"]
     inner = hidden // config["adapter_reduction_factor"]
     sizes = {
         "dense1.weight": [inner, hidden],
@@ -346,7 +345,7 @@ def check_modules(folder: Path) -> None:
         for layer in range(config["num_hidden_layers"]):
             for language in config["languages"]:
                 for part, size in sizes.items():
-                    name = f"encoder.layer.{layer}.output.{MODULES}.{language}.{part}"
+                    name = f"encoder.layer.{layer}.output.{modules}.{language}.{part}"
                     got = weights.get_slice(stored[name]).get_shape() if name in stored else None
                     if got != size:
                         raise ValueError(

@@ -9,7 +9,7 @@ from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Source
 from xlgrid.methods import Method, make
-from xlgrid.models import deltas, fit, load, precision
+from xlgrid.models import by_language, deltas, fit, load, precision
 from xlgrid.training.recipe import Recipe, Training
 
 if TYPE_CHECKING:
@@ -108,9 +108,7 @@ def stack(
     Raises:
         ValueError: the encoder has no module of a language of the tokens.
     """
-    from xlgrid.methods.xmod.modules import active
-
-    return [*method.stack(task, language), *active(model, tokens.languages)]
+    return [*method.stack(task, language), *by_language.parts(model, tokens.languages)]
 
 
 def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":

@@ -4,6 +4,7 @@ Heads and methods find the parts of a model here. A new family is one entry of `
 """
 
 from collections.abc import Mapping
+from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +40,8 @@ class Family(NamedTuple):
         biases: the entries of config.json of which one must be true for the encoder to have biases; without entries, it has them.
         lacks: the heads that the family has no class for, as the ends of the names of classes.
         renamed: old parts of names of weights, as checkpoints have them, -> their names in the family's classes.
+        modules: the name of the dictionary of modules in a layer, of which each is for a language; empty if there are none.
+        extended: `module:function` that extends a class of the family; empty if transformers' class is the model.
     """
 
     stem: str
@@ -59,18 +62,27 @@ class Family(NamedTuple):
     biases: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     renamed: Mapping[str, str] = {}
+    modules: str = ""
+    extended: str = ""
+
+    def extend(self, known: Any) -> Any:
+        """The class of models, from that of transformers."""
+        module, _, function = self.extended.partition(":")
+        return getattr(import_module(module), function)(known) if module else known
 
 
 BERT = Family("Bert")
 XLMR = Family("XLMRoberta", lm_head=("lm_head",), decoder="lm_head.decoder")
+
+# The module that encoders may have in place of one for each language, and that of a language which a method adds.
+SHARED, ADDED = "shared", "added"
 
 # By the model type in config.json.
 FAMILIES: dict[str, Family] = {
     "bert": BERT,
     "xlm-roberta": XLMR,
     "roberta": XLMR._replace(stem="Roberta"),
-    # Modules for languages wrap XLM-R.
-    "xmod": XLMR,
+    "xmod": XLMR._replace(modules="adapter_modules", extended="xlgrid.methods.xmod.modules:with_modules"),
     "distilbert": Family(
         "DistilBert",
         layers="transformer.layer",
@@ -142,6 +154,7 @@ _HEADS = {name for family in FAMILIES.values() for name in family.head}
 _LM_HEADS = {name for family in FAMILIES.values() for name in family.lm_head}
 _DECODERS = {f"{family.decoder}.weight" for family in FAMILIES.values()}
 _EMBEDDINGS = {family.word_embeddings.partition(".")[0] for family in FAMILIES.values()}
+_MODULES = {family.modules for family in FAMILIES.values()} - {""}
 _LAYERS = {family.layers.rpartition(".")[2] for family in FAMILIES.values()}
 
 
@@ -186,6 +199,21 @@ def is_language_head(name: str) -> bool:
     """Whether a parameter belongs to a language-modelling head, without the output embeddings."""
     first, *inner = name.split(".")
     return first in _LM_HEADS and "decoder" not in inner and name not in _DECODERS
+
+
+def has_modules(model_type: str | None) -> bool:
+    """Whether encoders of a type have a module for each language."""
+    return model_type in FAMILIES and FAMILIES[model_type].modules != ""
+
+
+def module_of(name: str) -> str | None:
+    """The module, that of a language, SHARED or ADDED, to which a parameter belongs; None if it belongs to no such module."""
+    return next((after for before, after in pairwise(name.split(".")) if before in _MODULES), None)
+
+
+def is_pretrained_module(name: str) -> bool:
+    """Whether a parameter belongs to the module of a language that was pre-trained with the encoder."""
+    return module_of(name) not in (None, SHARED, ADDED)
 
 
 def has_biases(config: Mapping[str, Any]) -> bool:

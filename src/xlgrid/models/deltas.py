@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
-from xlgrid.heads.families import EMBEDDINGS
+from xlgrid.heads.families import EMBEDDINGS, is_pretrained_module
 from xlgrid.languages.sources import Source
 from xlgrid.methods.method import is_head
-from xlgrid.methods.xmod.names import ADDED, is_pretrained_module, module_of
+from xlgrid.models import by_language
 from xlgrid.models.load import resize_embeddings
 
 if TYPE_CHECKING:
@@ -164,10 +164,7 @@ def load_text_run(
     with torch.no_grad():
         for name, tensor in trained.items():
             parameters[name].copy_(tensor)
-    if any(module_of(name) == ADDED for name in trained):
-        from xlgrid.methods.xmod.modules import assign
-
-        assign(model, Source(record["recipe"]["source"]).languages)
+    by_language.give(model, trained, Source(record["recipe"]["source"]).languages)
 
 
 def load_run(folder: Path, model: "PreTrainedModel", method: "Method", head: "Head") -> None:

@@ -25,7 +25,6 @@ from xlgrid.heads.probe import (
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.seq2seq.model import no_decoder
 from xlgrid.methods import METHODS, Method
-from xlgrid.methods.xmod.names import XMOD
 from xlgrid.models import deltas
 from xlgrid.models.load import MODULES_NO_DECODER
 
@@ -43,7 +42,7 @@ def misfit_of_head(config: Mapping[str, Any], head: Head) -> str | None:
     if problem := without_class(kind, getattr(head, "model_suffix", ""), head.name):
         return problem
     if head.has_decoder and kind in FAMILIES:
-        return MODULES_NO_DECODER if kind == XMOD else no_decoder(FAMILIES[kind].stem)
+        return MODULES_NO_DECODER if FAMILIES[kind].modules else no_decoder(FAMILIES[kind].stem)
     try:
         if kind == MBART:
             mbart_class(head.name)

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.errors import Damaged, first_sentence, whole_again
 from xlgrid.data.weights import missing_of_encoder, unlike
 from xlgrid.heads import Head
-from xlgrid.heads.families import EMBEDDINGS, FAMILIES, is_embedding, layer_of, without_class
+from xlgrid.heads.families import EMBEDDINGS, FAMILIES, has_modules, is_embedding, layer_of, module_of, without_class
 from xlgrid.heads.probe import head_problem, quiet, type_problem
 from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.tokens import Tokens
-from xlgrid.methods.xmod.names import XMOD, module_of
 from xlgrid.models import lm_head
 
 if TYPE_CHECKING:
@@ -38,16 +37,12 @@ def model_class(model_type: str | None, head: Head) -> Any:
     """
     if model_type == MBART:
         return mbart_class(head.name)
-    if model_type == XMOD and head.has_decoder:
+    if head.has_decoder and has_modules(model_type):
         raise ValueError(MODULES_NO_DECODER)
     if problem := without_class(model_type, getattr(head, "model_suffix", ""), head.name):
         raise ValueError(problem)
     known = head.model_class(FAMILIES[model_type].stem if model_type in FAMILIES else "AutoModel")
-    if model_type == XMOD:
-        from xlgrid.methods.xmod.modules import with_modules
-
-        return with_modules(known)
-    return known
+    return FAMILIES[model_type].extend(known) if model_type in FAMILIES else known
 
 
 def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":

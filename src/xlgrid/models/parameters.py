@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.heads import HEADS, Head
-from xlgrid.heads.families import layer_of
+from xlgrid.heads.families import layer_of, module_of
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
 from xlgrid.methods.veco.names import STREAM, is_cross_attention
-from xlgrid.methods.xmod.names import XMOD, module_of
 from xlgrid.models import deltas
 from xlgrid.models.load import shapes
 
@@ -73,7 +72,7 @@ HUB: dict[str, dict[str, Any]] = {
     # The sizes depend on the number of the languages, and not on their codes.
     **{
         f"facebook/xmod-{name}": _XLMR
-        | {"model_type": XMOD, "languages": [f"language {number}" for number in range(languages)]}
+        | {"model_type": "xmod", "languages": [f"language {number}" for number in range(languages)]}
         for name, languages in _XMOD.items()
     },
 }

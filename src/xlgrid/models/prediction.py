@@ -14,8 +14,8 @@ from xlgrid.base.provenance import provenance
 from xlgrid.data import batches
 from xlgrid.heads import ALL_HEADS, Head
 from xlgrid.heads.metrics import Outcome
-from xlgrid.heads.seq2seq.mbart import languages_of
 from xlgrid.heads.tokens import Tokens
+from xlgrid.models import by_language
 from xlgrid.models.load import has_segments
 from xlgrid.models.precision import arithmetic, autocast
 
@@ -113,11 +113,9 @@ def predictions_on(
 
 def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Ints, training: bool) -> dict[str, Any]:
     """The arguments of the model's forward, besides a batch of rows, that the method or the encoder asks for."""
-    from xlgrid.methods.xmod.modules import routes_of
-
     segments = tokens.segments(rows)
     arguments = method.arrange(segments, model.device, training) | method.accompany(tokens, rows, model.device)
-    return arguments | routes_of(model, segments, model.device) | languages_of(model, segments, model.device)
+    return arguments | by_language.arguments(model, segments)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -29,7 +29,7 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
-from xlgrid.models import averaging, deltas, first_token, fit, load, prediction
+from xlgrid.models import averaging, by_language, deltas, first_token, fit, load, prediction
 from xlgrid.models.device import training_device
 from xlgrid.models.precision import arithmetic, autocast, uses_bf16
 from xlgrid.training import processes, schedule, state
@@ -117,8 +117,6 @@ class Loop:
     ) -> None:
         import torch
 
-        from xlgrid.methods.xmod import modules
-
         self.clock = Clock()
         self.recipe, self.settings, self.encoder, self.folder = recipe, recipe.training, encoder, folder
         recipe.check_runs(start, first)
@@ -171,8 +169,11 @@ class Loop:
         if vocabulary:
             self.model.get_input_embeddings().requires_grad_()
         self.weights = {name: p for name, p in parameters.items() if p.requires_grad}
-        modules.prepare(self.model, self.weights, recipe.source.languages)
-        modules.active(self.model, {code for dev in self.dev_sets for code in dev.languages})
+        by_language.give(self.model, self.weights, recipe.source.languages)
+        # A language without a part is told now, and not in the middle of the training.
+        by_language.parts(
+            self.model, [*recipe.source.languages, *(code for dev in self.dev_sets for code in dev.languages)]
+        )
         self.optimiser = new_optimiser(self.weights, self.settings)
         self.plan = schedule.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps

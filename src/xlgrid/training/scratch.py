@@ -8,12 +8,12 @@ from pydantic import Field, PositiveInt, model_validator
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.data.vocabulary import Kind
 from xlgrid.heads import HEADS
+from xlgrid.heads.families import SHARED
 from xlgrid.heads.language_modelling.denoising import Denoising
 from xlgrid.heads.language_modelling.mlm import MASKED, Masked
 from xlgrid.heads.seq2seq.mbart import LANGUAGES
 from xlgrid.languages.sources import Target
 from xlgrid.methods.veco.names import STREAM
-from xlgrid.methods.xmod.names import SHARED
 from xlgrid.models.load import model_class
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from torch import nn
 from transformers import AutoConfig
 
 from xlgrid.heads import HEADS, families
-from xlgrid.heads.families import EMBEDDINGS, FAMILIES, Family, part
-from xlgrid.methods.xmod.names import XMOD
+from xlgrid.heads.families import EMBEDDINGS, FAMILIES, Family, has_modules, is_pretrained_module, module_of, part
 
 SMALL = {"vocab_size": 40, "num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 16, "pad_token_id": 1}
 # The names of DistilBERT are others, but its configuration knows these, too.
-TYPES = [name for name in FAMILIES if name != XMOD]
+TYPES = [name for name in FAMILIES if not has_modules(name)]
 
 
 def empty(kind: str, suffix: str = "MaskedLM") -> Any:
@@ -97,4 +96,19 @@ def test_a_path_that_leads_nowhere_is_none() -> None:
 
 
 def test_one_model_type_has_one_entry_with_modules_for_languages() -> None:
-    assert FAMILIES[XMOD] == FAMILIES["xlm-roberta"]
+    modular = FAMILIES["xmod"]._replace(modules="", extended="")
+    assert modular == FAMILIES["xlm-roberta"]
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "pretrained"),
+    [
+        ("roberta.encoder.layer.0.output.adapter_modules.en_XX.dense1.weight", "en_XX", True),
+        ("encoder.layer.11.output.adapter_modules.added.dense2.bias", "added", False),
+        ("roberta.encoder.layer.0.output.adapter_modules.shared.dense2.bias", "shared", False),
+        ("roberta.encoder.layer.0.output.dense.weight", None, False),
+        ("roberta.embeddings.word_embeddings.weight", None, False),
+    ],
+)
+def test_the_module_of_a_parameter(name: str, module: str | None, pretrained: bool) -> None:
+    assert (module_of(name), is_pretrained_module(name)) == (module, pretrained)

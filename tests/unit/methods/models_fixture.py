@@ -73,7 +73,9 @@ IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 def write_run(folder: Path, weights: dict[str, torch.Tensor]) -> None:
     """Write a run on text that began with none."""
     save_file(weights, folder / "delta.safetensors", {"digest": "d"})
-    (folder / "run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": [], "start": None}))
+    (folder / "run.json").write_text(
+        json.dumps({"recipe": {"source": "en"}, "digest": "d", "labels": [], "start": None})
+    )
 
 
 def config_of(kind: str) -> Any:

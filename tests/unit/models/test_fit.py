@@ -21,7 +21,6 @@ from xlgrid.heads import HEADS
 from xlgrid.heads.families import FAMILIES
 from xlgrid.heads.probe import type_problem
 from xlgrid.methods import ALL_METHODS, make
-from xlgrid.methods.xmod.names import XMOD
 from xlgrid.models.prediction import outcomes_on
 from xlgrid.training import loop
 from xlgrid.training.recipe import Recipe
@@ -101,9 +100,9 @@ class World:
         names = {"study": "s", "task": "t", "kind": head, "encoder": kind, "method": name, "base": base, "seed": 1}
         training = {"steps": 1, "batch_size": 8, "evaluations": 1, "lr": 1e-3, "warmup": 0, "dropout": 0.1}
         # A module of an X-MOD is for inputs in one language.
-        is_pair = head == "sequence" and base in ("structured-dropout", "qcross") and kind != XMOD
+        is_pair = head == "sequence" and base in ("structured-dropout", "qcross") and kind != "xmod"
         # A run on text adds a language, of which an X-MOD has no module.
-        source = "en-fr" if is_pair else "de" if (kind, head, base) == (XMOD, "mlm", "xmod") else "en"
+        source = "en-fr" if is_pair else "de" if (kind, head, base) == ("xmod", "mlm", "xmod") else "en"
         recipe = Recipe.model_validate(names | {"source": source, "options": options, "training": training})
         tokens, folder = [self.tokens(head)], self.folder / kind / f"{head}-{name}"
         encoder = self.encoder(kind)

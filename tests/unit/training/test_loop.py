@@ -398,7 +398,7 @@ def test_the_first_stage_comes_after_the_text(encoder: Path, tokens: Path, tmp_p
     text = tmp_path / "text"
     text.mkdir()
     save_file(query_on_text, text / "delta.safetensors", {"digest": "d"})
-    (text / "run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": [], "start": None}))
+    (text / "run.json").write_text(json.dumps({"recipe": {"source": "en"}, "digest": "d", "labels": [], "start": None}))
     biases = {"base": "bitfit", "start": {"task": "mlm", "method": "mlm"}}
     siqa, folder = staged(tmp_path, "siqa", None)
     train(Recipe.model_validate(siqa.model_dump() | biases), encoder, [tokens], [tokens], folder, text)

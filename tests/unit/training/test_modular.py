@@ -17,7 +17,7 @@ from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
 from xlgrid.evaluation import cell, trained
-from xlgrid.methods.xmod.names import module_of
+from xlgrid.heads.families import module_of
 from xlgrid.models import deltas, load
 from xlgrid.training import schedule
 from xlgrid.training.loop import Loop, train

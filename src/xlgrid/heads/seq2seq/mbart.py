@@ -14,7 +14,6 @@ from xlgrid.base.arrays import Segments
 from xlgrid.base.names import unknown
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
     from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -64,17 +63,14 @@ def language_tokens(config: "PreTrainedConfig") -> dict[str, int]:
     return {code: first + number for number, code in enumerate(codes)}
 
 
-def languages_of(model: "PreTrainedModel", segments: Segments, device: "torch.device | str") -> dict[str, "Tensor"]:
-    """The argument of the forward of an mBART with a head: the tokens of the languages of both segments, [inputs, 2]; none for other
-    models.
+def languages_of(model: "PreTrainedModel", segments: Segments) -> dict[str, "Tensor"]:
+    """The argument of the forward of an mBART with a head: the tokens of the languages of both segments, [inputs, 2].
 
     Raises:
         ValueError: the encoder has no token of a language.
     """
     import torch
 
-    if not getattr(model, "reads_languages", False):
-        return {}
     known = language_tokens(model.config)
     tokens = np.zeros(len(segments.languages), np.int64)
     for number in np.unique(segments.language_of).tolist():
@@ -85,7 +81,7 @@ def languages_of(model: "PreTrainedModel", segments: Segments, device: "torch.de
                 "language out"
             )
         tokens[number] = known[code]
-    return {LANGUAGES: torch.from_numpy(tokens[segments.language_of]).to(device, non_blocking=True)}
+    return {LANGUAGES: torch.from_numpy(tokens[segments.language_of]).to(model.device, non_blocking=True)}
 
 
 def in_layout(input_ids: "Tensor", attention_mask: "Tensor", languages: "Tensor", padding: int) -> "Tensor":
@@ -106,7 +102,8 @@ def _classifier(known: Any) -> Any:
     class Classifier(known):
         """Encoder and decoder read the same input, and the label comes from the state in which the decoder predicts the last `</s>`."""
 
-        reads_languages = True
+        def language_arguments(self, segments: Segments) -> dict[str, "Tensor"]:
+            return languages_of(self, segments)
 
         def forward(
             self, input_ids: "Tensor", attention_mask: "Tensor", languages: "Tensor | None" = None, **others: Any
@@ -127,8 +124,6 @@ def _generator(known: Any) -> Any:
     class Generator(WithTokenizer, known):
         """The decoder begins with the token of the language in which it writes."""
 
-        reads_languages = True
-
         def __init__(self, config: Any, *arguments: Any, **settings: Any) -> None:
             super().__init__(config, *arguments, **settings)
             self.generation_config = usual_generation()
@@ -138,6 +133,9 @@ def _generator(known: Any) -> Any:
             model, about = super().from_pretrained(folder, **settings)
             model.generation_config, model.tokenizer_file = usual_generation(), folder / "tokenizer.json"
             return model, about
+
+        def language_arguments(self, segments: Segments) -> dict[str, "Tensor"]:
+            return languages_of(self, segments)
 
         @property
         def position_table(self) -> Any:

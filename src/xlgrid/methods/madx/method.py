@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from xlgrid.heads.families import BERT, FAMILIES, is_embedding, is_language_head, layer_of
+from xlgrid.heads.families import BERT, FAMILIES, has_modules, is_embedding, is_language_head, layer_of
 from xlgrid.methods.method import Method, check_choice, check_fits, is_head
-from xlgrid.methods.xmod.names import XMOD
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -82,9 +81,9 @@ class MadX(Method):
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """An X-MOD has modules where adapters would be. Layers with a LayerNorm after their feed-forward block have no other one for
         `pre_norm: norm`."""
-        if config["model_type"] == XMOD:
+        if has_modules(config["model_type"]):
             return (
-                f"adapters are for encoders without modules for languages, got one of type {XMOD}: take the methods xmod or full-ft, or "
+                f"adapters are for encoders without modules for languages, got one of type {config['model_type']}: take the methods xmod or full-ft, or "
                 "another encoder"
             )
         # Other types are taken for BERT, as in `family_of`.

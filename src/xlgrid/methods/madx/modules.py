@@ -26,8 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, layer_norm, linear, relu
 
-from xlgrid.heads.families import FAMILIES, Family, family_of, layers_of, part
-from xlgrid.methods.xmod.names import XMOD
+from xlgrid.heads.families import FAMILIES, Family, family_of, has_modules, layers_of, part
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -242,7 +241,7 @@ def adaptable(model: "PreTrainedModel") -> list[nn.Module]:
     norms = [part(layer, family.norm or family.feed_forward) for layer in layers]
     if not layers or any(norm is None or (family.norm and not isinstance(norm, nn.LayerNorm)) for norm in norms):
         raise ValueError(
-            f"adapters are for encoders of the types {', '.join(sorted(FAMILIES.keys() - {XMOD}))}, got {model.config.model_type}: take one "
+            f"adapters are for encoders of the types {', '.join(sorted(kind for kind in FAMILIES if not has_modules(kind)))}, got {model.config.model_type}: take one "
             "of these, or the method full-ft"
         )
     return layers

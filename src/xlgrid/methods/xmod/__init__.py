@@ -1,6 +1,6 @@
 """X-MOD: an encoder with a module for each language, and how it is fine-tuned and extended (Pfeiffer et al. 2022).
 
-`names` has the names of the parameters, `modules` the modules of the encoder, `method` the method of a study.
+`modules` has the modules of the encoder, `method` the method of a study.
 """
 
 from xlgrid.methods.xmod.method import XMod

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from xlgrid.heads.families import EMBEDDINGS, is_embedding
+from xlgrid.heads.families import ADDED, EMBEDDINGS, is_embedding, module_of
 from xlgrid.methods.method import Method, check_choice, is_head
-from xlgrid.methods.xmod.names import ADDED, module_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -20,11 +20,12 @@ from torch.nn.functional import layer_norm
 
 from xlgrid.base.arrays import Segments
 from xlgrid.base.names import unknown
-from xlgrid.methods.xmod.names import ADDED, MODULES, SHARED, module_of
+from xlgrid.heads.families import ADDED, FAMILIES, SHARED, module_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+MODULES = FAMILIES["xmod"].modules
 # The settings of a checkpoint that describe the layers above; those of other values have another order of LayerNorms.
 WIRING = {"pre_norm": False, "adapter_layer_norm": False, "adapter_reuse_layer_norm": True, "ln_before_adapter": True}
 
@@ -149,6 +150,16 @@ def with_modules(xlmr: Any) -> Any:
             super().__init__(config)
             install(self)
 
+        def language_arguments(self, segments: Segments) -> dict[str, Routes]:
+            return routes_of(self, segments, self.device)
+
+        def language_parts(self, languages: Iterable[str]) -> tuple[str, ...]:
+            return active(self, languages)
+
+        def give_languages(self, names: Iterable[str], languages: Iterable[str]) -> None:
+            if any(module_of(name) == ADDED for name in names):
+                assign(self, languages)
+
     Modular.__name__ = Modular.__qualname__ = xlmr.__name__.replace("XLMRoberta", "Xmod")
     return Modular
 
@@ -197,20 +208,6 @@ def assign(model: "PreTrainedModel", languages: Iterable[str]) -> None:
             f"the encoder has a pre-trained module of {', '.join(known)}, which stays as it is: leave the language out of those "
             "to add"
         )
-
-
-def prepare(model: "PreTrainedModel", trained: Iterable[str], languages: Iterable[str]) -> None:
-    """Prepare a model for training on some languages: if the module of `add_module` trains, it is theirs.
-
-    Args:
-        trained: the names of the parameters that train.
-
-    Raises:
-        ValueError: there is no module of one of the languages, or one already where a new one trains.
-    """
-    if any(module_of(name) == ADDED for name in trained):
-        assign(model, languages)
-    active(model, languages)
 
 
 def router_of(model: "PreTrainedModel") -> Router | None:

@@ -47,7 +47,7 @@ def load(encoder: Path, head: str) -> Any:
 def batch_of(model: Any, tokens: Tokens) -> dict[str, torch.Tensor]:
     rows = np.arange(len(tokens))
     batch = HEADS["seq2seq"].collate(tokens, rows, False)
-    return batch | languages_of(model, tokens.segments(rows), "cpu")
+    return batch | languages_of(model, tokens.segments(rows))
 
 
 def test_an_input_ends_with_its_language() -> None:
@@ -114,8 +114,7 @@ def test_a_language_without_a_token_is_named(encoder: Path) -> None:
     model = load(encoder, "sequence")
     segments = Segments(np.array([4]), ("fr", "en"), np.array([[0, 0]], np.int16), 4)
     with pytest.raises(ValueError, match=r"the mBART has no token of .*'fr'"):
-        languages_of(model, segments, "cpu")
-    assert languages_of(torch.nn.Linear(1, 1), segments, "cpu") == {}  # type: ignore[arg-type]
+        languages_of(model, segments)
 
 
 def test_an_mbart_of_others_has_no_languages() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from xmod_fixture import model_of
 
+from xlgrid.heads.families import module_of
 from xlgrid.methods import XMod, make
-from xlgrid.methods.xmod.names import module_of
 from xlgrid.models.deltas import trains
 
 
