@@ -16,9 +16,12 @@ from xlgrid import warm
 
 _FORK = multiprocessing.get_context("fork")
 _CONTEXT = multiprocessing.get_context("forkserver")
-_TRAINING = ["xlgrid.training.loop", "xlgrid.training.pretraining", "transformers.models.bert"]
+# Half of the time of an import of transformers is that of the classes of models.
+_MODELS = [f"transformers.models.{name}.modeling_{name}" for name in ("bert", "mbart", "xlm_roberta")]
 _COMMANDS = [library for libraries in warm.LIBRARIES.values() for library in libraries]
-_WORKFLOW = ["snakemake.cli", "submitit.local.local", "xlgrid.cli", "xlgrid.plan.workflow", *_COMMANDS, *_TRAINING]
+_CONTEXT.set_forkserver_preload(
+    ["snakemake.cli", "submitit.local.local", "xlgrid.cli", "xlgrid.plan.workflow", *_COMMANDS, *_MODELS]
+)
 
 
 def run(command: Sequence[str], folder: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:
@@ -28,7 +31,7 @@ def run(command: Sequence[str], folder: Path, timeout: float = 600) -> subproces
         subprocess.TimeoutExpired: the command takes longer than `timeout` seconds.
     """
     path = f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return _fork(_WORKFLOW, _command, [*command], timeout, folder, PATH=path)
+    return _fork(_command, [*command], timeout, folder, PATH=path)
 
 
 def python(code: str, *arguments: Any, timeout: float = 60) -> subprocess.CompletedProcess[str]:
@@ -37,15 +40,13 @@ def python(code: str, *arguments: Any, timeout: float = 60) -> subprocess.Comple
     Raises:
         subprocess.TimeoutExpired: the code takes longer than `timeout` seconds.
     """
-    return _fork(_TRAINING, _code, ["-c", *map(str, arguments)], timeout, code)
+    return _fork(_code, ["-c", *map(str, arguments)], timeout, code)
 
 
 def _fork(
-    preload: list[str], target: Callable[..., None], words: list[str], timeout: float, *more: Any, **variables: str
+    target: Callable[..., None], words: list[str], timeout: float, *more: Any, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Call a function with words in a fork. The return code is negative if a signal ended the process."""
-    # It has no effect on a server that runs already, which may have imported other packages.
-    _CONTEXT.set_forkserver_preload(preload)
     with tempfile.TemporaryDirectory() as written:
         files = [Path(written, name) for name in ("stdout", "stderr")]
         arguments = (target, words, {**os.environ, **variables}, files, *more)

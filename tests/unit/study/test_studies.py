@@ -33,7 +33,7 @@ def test_every_study_is_read_and_plans_something(path: Path) -> None:
 
 
 # The sections are made in one way for all studies. These have runs on text, bare encoders, several tasks, and several seeds.
-SHOWN = ("demo", "luo2021-mini")
+SHOWN = ("africa", "demo", "xtreme")
 SECTIONS = [
     pytest.param(path, marks=[] if path.stem in SHOWN else pytest.mark.thorough, id=path.stem) for path in STUDIES
 ]

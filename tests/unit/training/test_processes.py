@@ -144,7 +144,13 @@ def test_two_processes_share_the_work_of_one_whether_or_not_a_signal_stops_them(
 @pytest.mark.parametrize(
     ("rank", "before", "status", "message"),
     [
-        (0, "os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL, "error: process 0 of 2 was ended by SIGKILL"),
+        pytest.param(
+            0,
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            128 + signal.SIGKILL,
+            "error: process 0 of 2 was ended by SIGKILL",
+            marks=pytest.mark.thorough,
+        ),
         (1, "raise ValueError('this one is at fault')", 1, "error: this one is at fault"),
     ],
 )
