@@ -314,10 +314,14 @@ def method_options(method: type[Method]) -> Json:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def partial(schema: Any) -> Any:
-    """The schema of what a study states that extends another: any key may be absent, and null removes what is inherited."""
+def partial(schema: Any, place: str) -> Any:
+    """The schema of what a study states that extends another: any key may be absent, and null removes what is inherited.
+
+    Args:
+        place: of `schema` in the whole schema, as `$ref` names it.
+    """
     if isinstance(schema, list):
-        return [partial(value) for value in schema]
+        return [partial(value, f"{place}/{number}") for number, value in enumerate(schema)]
     if not isinstance(schema, dict):
         return schema
     if "discriminator" in schema:
@@ -326,14 +330,25 @@ def partial(schema: Any) -> Any:
             "anyOf": [{"$ref": own(reference)} for reference in schema["discriminator"]["mapping"].values()]
             + [{"type": "null"}]
         }
-    changed = {key: partial(value) for key, value in schema.items() if key not in ("required", "minItems", "allOf")}
-    if "properties" in changed:
-        changed["properties"] = {name: or_null(field) for name, field in changed["properties"].items()}
+    changed = {
+        key: partial(value, f"{place}/{key}")
+        for key, value in schema.items()
+        if key not in ("required", "minItems", "allOf", "properties")
+    }
+    if "properties" in schema:
+        fields_of = schema["properties"].items()
+        changed["properties"] = {name: own_field(field, f"{place}/properties/{name}") for name, field in fields_of}
     if isinstance(changed.get("additionalProperties"), dict):
         changed["additionalProperties"] = or_null(changed["additionalProperties"])
     if "$ref" in changed:
         changed["$ref"] = own(changed["$ref"])
     return changed
+
+
+def own_field(field: Json, place: str) -> Json:
+    """The schema of a field that may be null. It refers to the field if nothing inside it differs."""
+    inside = partial(field, place)
+    return {"anyOf": [{"$ref": place}, {"type": "null"}]} if inside == field else or_null(inside)
 
 
 def own(reference: str) -> str:
@@ -368,11 +383,11 @@ def schema() -> Json:
     for base, known in {**of_tasks, **of_methods}.items():
         definitions[f"options of {base}"] = known
     own_definitions = {
-        f"own {name}": partial(deepcopy(model))
+        f"own {name}": partial(model, f"#/$defs/{name}")
         for name, model in definitions.items()
         if not name.startswith("options of ")
     }
-    own_study = partial(deepcopy(whole))
+    own_study = partial(deepcopy(whole), "#/$defs/study")
     exhibits_of = whole["properties"]["exhibits"]
     exhibits_of["additionalProperties"] = exhibits(exhibits_of["additionalProperties"])
     return {
