@@ -6,12 +6,10 @@ from pathlib import Path
 
 from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.data.checkpoints import WEIGHTS, check_index, config_of, weight_files
-from xlgrid.heads.families import FAMILIES
+from xlgrid.heads.families import FAMILIES, MODULES
 
 # Parts of an encoder that a checkpoint may lack, as parts of names.
-_MAY_MISS = {"pooler", "crossattention", "position_ids", "token_type_ids", "inv_freq"} | {
-    family.modules for family in FAMILIES.values()
-}
+_MAY_MISS = {"pooler", "crossattention", "position_ids", "token_type_ids", "inv_freq"} | MODULES
 # The beginning of the names of weights that were saved from torch's DataParallel.
 _WRAPPER = "module."
 

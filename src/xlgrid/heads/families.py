@@ -154,7 +154,8 @@ _HEADS = {name for family in FAMILIES.values() for name in family.head}
 _LM_HEADS = {name for family in FAMILIES.values() for name in family.lm_head}
 _DECODERS = {f"{family.decoder}.weight" for family in FAMILIES.values()}
 _EMBEDDINGS = {family.word_embeddings.partition(".")[0] for family in FAMILIES.values()}
-_MODULES = {family.modules for family in FAMILIES.values()} - {""}
+# The dictionaries of modules for languages.
+MODULES = {family.modules for family in FAMILIES.values()} - {""}
 _LAYERS = {family.layers.rpartition(".")[2] for family in FAMILIES.values()}
 
 
@@ -208,7 +209,7 @@ def has_modules(model_type: str | None) -> bool:
 
 def module_of(name: str) -> str | None:
     """The module, that of a language, SHARED or ADDED, to which a parameter belongs; None if it belongs to no such module."""
-    return next((after for before, after in pairwise(name.split(".")) if before in _MODULES), None)
+    return next((after for before, after in pairwise(name.split(".")) if before in MODULES), None)
 
 
 def is_pretrained_module(name: str) -> bool:

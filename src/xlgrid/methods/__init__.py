@@ -40,7 +40,7 @@ ALL_METHODS = Extensible(
     expected="a subclass of xlgrid.methods.Method whose `is_trained` is true: only xlgrid's as-is evaluates without runs",
 )
 
-__all__ = ["ALL_METHODS", "METHODS", "Method", "PlugIn", "XMod", "is_head", "make", "without_defaults"]
+__all__ = ["ALL_METHODS", "METHODS", "Method", "is_head", "make", "without_defaults"]
 
 
 def make(base: str, options: Mapping[str, Option]) -> Method:

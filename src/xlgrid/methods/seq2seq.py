@@ -1,6 +1,7 @@
 """Choices of an encoder-decoder: the layers of its decoder, the first weights of its cross-attention, and its beam search."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -58,6 +59,15 @@ class EncoderDecoder(Method):
             raise ValueError(
                 "option length_penalty ranks the hypotheses of beam search, and `beams: 1` has one: leave it out, or raise `beams`"
             )
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        """An encoder has the layers with which those of the decoder begin."""
+        if layers := config.get("num_hidden_layers"):
+            try:
+                self.layers_of(layers)
+            except ValueError as error:
+                return str(error)
+        return None
 
     def install(self, model: Any) -> None:
         """Change the decoder of an encoder-decoder, in place.

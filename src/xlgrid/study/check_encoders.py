@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlgrid import methods as registry
+from xlgrid.heads.families import ADDED, MODULES
 from xlgrid.heads.probe import type_problem
 from xlgrid.languages.sources import NONE, Source
 from xlgrid.models.fit import misfit_of_head, misfit_of_method
@@ -101,7 +101,7 @@ def modules_of(study: "Study", encoder: str) -> list[str] | None:
 
 def _languages(study: "Study", name: str, grid: "Grid", encoder: str, modules: list[str], key: str) -> Iterator[str]:
     entry = study.methods[key]
-    adds = isinstance(entry.method, registry.XMod)
+    adds = any(entry.method.is_language_specific(f"{modules}.{ADDED}.weight") for modules in MODULES)
     start = entry.start if adds else None
     sources = [source for source in study.sources(grid) if source != NONE]
     parts = {part: start.of_source(Source(part)) if start else None for source in sources for part in source.parts}

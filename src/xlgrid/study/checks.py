@@ -13,7 +13,6 @@ from xlgrid.heads.seq2seq.mbart import FINE_TUNED
 from xlgrid.languages import known_language, stated_language
 from xlgrid.languages.iso import standard
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.study import check_companions, check_data, check_encoders, check_exhibits, check_starts
 from xlgrid.study.axes import LANGUAGE
 from xlgrid.study.groups import RELATIONS
@@ -293,15 +292,11 @@ def _decoders(study: "Study") -> Iterator[str]:
 
 def _decoder_layers(study: "Study", grid: "Grid", key: str, place: str) -> Iterator[str]:
     """An encoder from scratch has as many layers as the decoders that begin with them."""
-    method = study.methods[key].method
     for encoder in grid.encoder:
-        entry = study.encoders[encoder]
-        scratch = study.encoders[entry.of or encoder].scratch
-        if scratch and isinstance(method, EncoderDecoder):
-            try:
-                method.layers_of(scratch.layers)
-            except ValueError as error:
-                yield f"{place}: {key} on encoder {encoder}: {error}"
+        scratch = study.encoders[study.encoders[encoder].of or encoder].scratch
+        problem = scratch and study.methods[key].method.misfit({"num_hidden_layers": scratch.layers})
+        if problem:
+            yield f"{place}: {key} on encoder {encoder}: {problem}"
 
 
 def _mbarts(study: "Study") -> Iterator[str]:

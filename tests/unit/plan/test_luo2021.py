@@ -13,8 +13,8 @@ from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import Languages, PairAttention
 from xlgrid.exhibits.curve import Curve
-from xlgrid.methods import PlugIn
 from xlgrid.methods.seq2seq import EncoderDecoder
+from xlgrid.methods.veco import PlugIn
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan

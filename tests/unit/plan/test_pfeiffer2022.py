@@ -14,8 +14,8 @@ from paper_fixture import compared, effect, listed_exhibits, switches
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import Languages, Table
-from xlgrid.methods import XMod
 from xlgrid.methods.madx import MadX
+from xlgrid.methods.xmod import XMod
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
 from xlgrid.plan.plan import Plan

@@ -25,7 +25,6 @@ from xlgrid.heads.families import ADDED, FAMILIES, SHARED, module_of
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-MODULES = FAMILIES["xmod"].modules
 # The settings of a checkpoint that describe the layers above; those of other values have another order of LayerNorms.
 WIRING = {"pre_norm": False, "adapter_layer_norm": False, "adapter_reuse_layer_norm": True, "ln_before_adapter": True}
 
@@ -123,7 +122,7 @@ class ModularNorm(nn.Module):
         norm = output.LayerNorm
         self.weight, self.bias, self.eps = norm.weight, norm.bias, norm.eps
         # A tuple hides what belongs to `output` and must not be registered twice.
-        self.parts = (output.get_submodule(MODULES), output.dropout)
+        self.parts = (output.get_submodule(FAMILIES["xmod"].modules), output.dropout)
         self.router = router
 
     def norm(self, states: Tensor) -> Tensor:
@@ -178,7 +177,9 @@ def install(model: Any) -> None:
         )
     router = Router(model.config.languages)
     for output in _outputs(model):
-        output.add_module(MODULES, nn.ModuleDict({name: LanguageModule(model.config) for name in router.modules}))
+        output.add_module(
+            FAMILIES["xmod"].modules, nn.ModuleDict({name: LanguageModule(model.config) for name in router.modules})
+        )
         output.LayerNorm = ModularNorm(output, router)
     model.base_model.router = router
     model.base_model.register_forward_pre_hook(_take_routes, with_kwargs=True)
@@ -190,7 +191,9 @@ def add_module(model: "PreTrainedModel") -> None:
     if router is None or router.is_shared:
         return
     for output in _outputs(model):
-        output.get_submodule(MODULES)[ADDED] = LanguageModule(model.config).to(output.LayerNorm.weight.device)
+        output.get_submodule(FAMILIES["xmod"].modules)[ADDED] = LanguageModule(model.config).to(
+            output.LayerNorm.weight.device
+        )
 
 
 def assign(model: "PreTrainedModel", languages: Iterable[str]) -> None:

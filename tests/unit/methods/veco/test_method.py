@@ -15,8 +15,8 @@ from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens
-from xlgrid.methods import PlugIn, make
-from xlgrid.methods.veco import modules
+from xlgrid.methods import make
+from xlgrid.methods.veco import PlugIn, modules
 from xlgrid.methods.veco.names import is_cross_attention
 from xlgrid.models.deltas import kept, named_parameters
 from xlgrid.models.first_token import read_first_token

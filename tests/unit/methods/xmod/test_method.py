@@ -6,7 +6,8 @@ import pytest
 from xmod_fixture import model_of
 
 from xlgrid.heads.families import module_of
-from xlgrid.methods import XMod, make
+from xlgrid.methods import make
+from xlgrid.methods.xmod import XMod
 from xlgrid.models.deltas import trains
 
 
