@@ -173,10 +173,13 @@ def leftovers(folder: Path, records: list[dict[str, Any]], events: list[dict[str
     # The one thing that a head that was killed at the wrong moment leaves: successes that nobody will ask about.
     last = {r["job"]: r["what"] for r in records}
     untold = {job for job, what in last.items() if what == "success"}
-    jobs = {event["folder"]: event["jobs"] for event in events if event["kind"] == "submitted"}
+    jobs = {Path(event["folder"]): set(event["jobs"]) for event in events if event["kind"] == "submitted"}
+    # A bundle that a waiting worker got was never submitted.
+    for bundle in (folder / "ledger").glob("*/*/bundle.json"):
+        jobs[bundle.parent] = {Path(job["outputs"][0]).name for job in json.loads(bundle.read_text())["jobs"]}
     wrong = []
     for chunk in (path for path in (folder / "ledger").iterdir() if path.is_dir()):
-        kept = {job for where, names in jobs.items() if Path(where).parent == chunk for job in names}
+        kept = {job for where, names in jobs.items() if where.parent == chunk for job in names}
         if not kept & untold:
             files = sorted(str(path.relative_to(folder)) for path in chunk.rglob("*") if path.is_file())
             wrong.append(f"left in the ledger: {files[:8]} of {kept}")

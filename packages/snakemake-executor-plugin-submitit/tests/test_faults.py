@@ -166,3 +166,13 @@ def test_complaint_about_leftovers(finished: tuple[Trial, Path]):
     trial, folder = finished
     (folder / "ledger" / "chunk").mkdir()
     assert "left in the ledger" in " ".join(faults_verdict.violations(trial, folder))
+
+
+@pytest.mark.parametrize(("what", "complaints"), [("success", 0), ("closed", 1)])
+def test_a_bundle_of_a_waiting_worker_may_stay_if_a_head_was_killed_before_it_noted_a_success(
+    tmp_path: Path, what: str, complaints: int
+):
+    bundle = tmp_path / "ledger" / "array" / "0"
+    bundle.mkdir(parents=True)
+    (bundle / "bundle.json").write_text(json.dumps({"jobs": [{"outputs": ["out/c0"]}]}))
+    assert len(faults_verdict.leftovers(tmp_path, [{"job": "c0", "what": what}], [])) == complaints
