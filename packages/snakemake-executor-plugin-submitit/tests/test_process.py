@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from waiting import wait_for
 from snakemake_executor_plugin_submitit import worker
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters.local import birth
-from snakemake_executor_plugin_submitit.process import discard, make_ready, set_environment
+from snakemake_executor_plugin_submitit.process import discard, make_ready, place, set_environment
 
 
 def job_with_input(tmp_path: Path) -> tuple[Job, Bundle]:
@@ -161,3 +162,13 @@ def test_jobs_share_threads_temporary_files_and_variables_of_the_workflow(
     temporary = tmpdir or tempfile.gettempdir()
     assert (os.environ["TMPDIR"], os.environ["TEMP"], os.environ["TMP"]) == (temporary, temporary, "/mine")
     assert (os.environ["TOKEN"], os.environ["OMP_NUM_THREADS"]) == ("secret", "3")
+
+
+@pytest.mark.parametrize(("executor", "gpus"), [("local", " GPU 0,1"), ("slurm", "")])
+def test_a_place_has_the_gpus_of_a_task_only_where_this_machine_is_the_cluster(
+    monkeypatch: pytest.MonkeyPatch, executor: str, gpus: str
+) -> None:
+    monkeypatch.setenv("SUBMITIT_HOLDS", "2:0,1")
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", executor)
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    assert place() == f"{socket.gethostname()}{gpus}"

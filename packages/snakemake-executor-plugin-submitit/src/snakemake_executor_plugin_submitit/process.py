@@ -61,7 +61,9 @@ def place() -> str:
     """Where this process runs its jobs: the host, with the GPUs that the task holds if this machine is the cluster."""
     # Slurm's name of a host may be another.
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-    gpus = os.environ.get(HOLDS, "").partition(":")[2]
+    # A Snakemake in a task on this machine may submit to Slurm, whose tasks inherit the variable.
+    is_here = os.environ.get("SUBMITIT_EXECUTOR") == "local"
+    gpus = os.environ.get(HOLDS, "").partition(":")[2] if is_here else ""
     return f"{host}{_OF_HOST}{gpus}" if gpus else host
 
 
