@@ -8,6 +8,7 @@ worker notes in the folder of its first bundle before it starts a job, so that i
 """
 
 import contextlib
+import gc
 import io
 import math
 import mmap
@@ -274,6 +275,8 @@ class Runner:
         several = len(self.bundle.jobs) > 1 or self.bundle.seconds is not None
         limit = job.limit if several or self.bundle.limit is None else None
         parent = os.getpid()
+        # Looking for garbage among what the worker has imported, a fork would copy its memory page by page.
+        gc.freeze()
         pid = os.fork()
         if pid == 0:
             become(
