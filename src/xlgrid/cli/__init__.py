@@ -7,14 +7,16 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from functools import cache
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
+from xlgrid import warm
 from xlgrid.cli import data, encoders, export, preflight, results, runs, starters, studies
 from xlgrid.cli.options import Commands
-from xlgrid.warm import warm_up as warm_up
 
 # The sections of `xlgrid --help`, and their commands in the order in which a person or a study needs them.
 COMMANDS = {
@@ -73,6 +75,22 @@ for section, commands in COMMANDS.items():
         app.command(rich_help_panel=section)(command)
 
 
+@cache
+def parser() -> Any:
+    """The parser of the command line. To make that of all commands takes longer than some of them."""
+    return typer.main.get_command(app)
+
+
+def warm_up(arguments: Sequence[str]) -> None:
+    """Prepare this process for forks that run a command.
+
+    Args:
+        arguments: the command line of `xlgrid`, without the name of the program.
+    """
+    parser()
+    warm.warm_up(arguments)
+
+
 def main() -> None:
     """Run a command and end the process.
 
@@ -86,7 +104,7 @@ def main() -> None:
         signal.signal(number, _end)
     code: str | int | None = 0
     try:
-        app()
+        parser()()
     except SystemExit as end:
         code = end.code
     sys.stdout.flush()

@@ -52,7 +52,7 @@ def test_a_signal_of_a_scheduler_leaves_no_half_written_file(tmp_path: Path, num
     code = (
         "import os\nfrom xlgrid import cli\nfrom xlgrid.base.files import whole\n"
         "def app():\n    with whole('out.txt') as aside:\n        aside.write_text('half')\n"
-        f"        os.kill(os.getpid(), {number:d})\ncli.app = app\ncli.main()\n"
+        f"        os.kill(os.getpid(), {number:d})\ncli.parser = lambda: app\ncli.main()\n"
     )
     process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path)
     assert process.returncode == 128 + number and [*tmp_path.iterdir()] == []
