@@ -26,10 +26,9 @@ from xlgrid.base.arrays import Segments
 from xlgrid.data import batches
 from xlgrid.data.tokenize import load_tokenizer
 from xlgrid.evaluation import trained
-from xlgrid.heads.seq2seq.mbart import languages_of
 from xlgrid.languages.sources import Target
 from xlgrid.methods import Method
-from xlgrid.methods.xmod.modules import routes_of
+from xlgrid.models import by_language
 from xlgrid.models.load import has_segments
 from xlgrid.models.precision import arithmetic, autocast
 from xlgrid.plan.load import load_plan
@@ -97,7 +96,7 @@ def forward_of(model: PreTrainedModel, method: Method, languages: tuple[str, str
         length = tensors["input_ids"].shape[-1]
         segments = Segments(np.array(contexts), codes, np.tile(pair, (len(contexts), 1)), length)
         extra = method.arrange(segments, model.device, training=False)
-        extra |= routes_of(model, segments, model.device) | languages_of(model, segments, model.device)
+        extra |= by_language.arguments(model, segments)
         with arithmetic(model.device, bf16), autocast(model.device, bf16):
             return model(**{name: tensor.to(model.device) for name, tensor in tensors.items()}, **extra)
 
