@@ -8,8 +8,8 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: demo test test-all test-plugin test-xlgrid test-fast mutants docs lint format lock clean
 # Which tests run. Those marked `thorough` take minutes and find little.
 SELECT := not thorough
-# One process more than two cores have, because workflows wait now and then.
-PROCESSES := $(shell nproc | awk '{ print ($$1 < 3) ? 3 : ($$1 > 8) ? 8 : $$1 }')
+# More processes would take turns, because the tests of the plugins run beside them. Each needs half a minute to begin.
+PROCESSES := $(shell nproc | awk '{ print ($$1 < 2) ? 2 : ($$1 > 8) ? 8 : $$1 }')
 # A test file runs in one process, because its tests share what its fixtures make.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist loadfile
 

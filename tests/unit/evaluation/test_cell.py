@@ -188,6 +188,7 @@ def test_a_damaged_encoder_is_named(cell_inputs: dict[str, Any], tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("cell_inputs", ["sequence"], indirect=True)
 def test_evaluating_imports_nothing_heavy(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
     code = f"""
 import sys
