@@ -21,8 +21,7 @@ from transformers import XmodForMaskedLM
 from xlgrid.base.arrays import Segments
 from xlgrid.heads import HEADS
 from xlgrid.heads.language_modelling.mlm import MASKED
-from xlgrid.methods.xmod.modules import routes_of
-from xlgrid.models import prediction
+from xlgrid.models import by_language, prediction
 from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.recipe import Training
 from xlgrid.training.scratch import Scratch, new_model
@@ -80,7 +79,7 @@ def measure(architecture: str, number: int, arguments: argparse.Namespace) -> Me
     if architecture == "transformers":
         batch["lang_ids"] = torch.from_numpy(language[:, 0].astype(np.int64)).to(device)
     else:
-        batch |= routes_of(model, segments, device)
+        batch |= by_language.arguments(model, segments)
 
     def step() -> None:
         optimiser.zero_grad(set_to_none=True)

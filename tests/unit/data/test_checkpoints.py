@@ -34,7 +34,6 @@ from xlgrid.data import checkpoints
 from xlgrid.data.encoders import copy_encoder, encoder_files, fetch_encoder
 from xlgrid.data.vocabulary import specials
 from xlgrid.heads import HEADS
-from xlgrid.methods.xmod import modules
 from xlgrid.models import load
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -60,9 +59,7 @@ def published(vocabulary: Path) -> Any:
 def logits(folder: Path, language: str) -> torch.Tensor:
     model = load.load_model(folder, HEADS["mlm"], 0).eval()
     with torch.no_grad():
-        answered: torch.Tensor = model(
-            **batch(3), **modules.routes_of(model, segments([0] * 3, (language,)), "cpu")
-        ).logits
+        answered: torch.Tensor = model(**batch(3), **model.language_arguments(segments([0] * 3, (language,)))).logits
     return answered
 
 

@@ -25,6 +25,8 @@ from xlgrid.heads.families import ADDED, FAMILIES, SHARED, module_of
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+# The name of the dictionary of modules in a layer.
+DICTIONARY = FAMILIES["xmod"].modules
 # The settings of a checkpoint that describe the layers above; those of other values have another order of LayerNorms.
 WIRING = {"pre_norm": False, "adapter_layer_norm": False, "adapter_reuse_layer_norm": True, "ln_before_adapter": True}
 
@@ -101,7 +103,7 @@ class Router:
         routes = self.routes or (Routes((SHARED,)) if self.is_shared else None)
         if routes is None:
             raise ValueError(
-                "the languages of the inputs are not known: pass what `routes_of` returns to the model's forward"
+                "the languages of the inputs are not known: pass what `language_arguments` returns to the model's forward"
             )
         if not routes.rows:
             out: Tensor = modules[routes.names[0]](states)
@@ -122,7 +124,7 @@ class ModularNorm(nn.Module):
         norm = output.LayerNorm
         self.weight, self.bias, self.eps = norm.weight, norm.bias, norm.eps
         # A tuple hides what belongs to `output` and must not be registered twice.
-        self.parts = (output.get_submodule(FAMILIES["xmod"].modules), output.dropout)
+        self.parts = (output.get_submodule(DICTIONARY), output.dropout)
         self.router = router
 
     def norm(self, states: Tensor) -> Tensor:
@@ -134,6 +136,52 @@ class ModularNorm(nn.Module):
         return self.norm(dropout(self.router.compute(modules, states)) + states)
 
 
+class Modular:
+    """What a model with modules says of languages; see `xlgrid.models.by_language.ByLanguage`."""
+
+    base_model: Any
+    device: torch.device
+
+    def language_arguments(self, segments: Segments) -> dict[str, Routes]:
+        """The argument of `forward` that says which modules compute a batch; SHARED needs none."""
+        router: Router = self.base_model.router
+        if router.is_shared:
+            return {}
+        if segments.switched.any():
+            raise ValueError("a module is for inputs in one language, got inputs in two: leave out pairs of languages")
+        languages = segments.language_of[:, 0]
+        name_of = [router.module_for(segments.languages[number]) for number in np.unique(languages).tolist()]
+        names = tuple(dict.fromkeys(name_of))
+        if len(names) == 1:
+            return {"routes": Routes(names)}
+        numbers = np.zeros(len(segments.languages), np.int64)
+        numbers[np.unique(languages)] = [names.index(name) for name in name_of]
+        modules = numbers[languages]
+        order = np.argsort(modules, kind="stable")
+        rows = np.split(order, np.cumsum(np.bincount(modules))[:-1])
+        places, *of_modules = (
+            torch.from_numpy(part).to(self.device, non_blocking=True) for part in (np.argsort(order), *rows)
+        )
+        return {"routes": Routes(names, tuple(of_modules), places)}
+
+    def language_parts(self, languages: Iterable[str]) -> tuple[str, ...]:
+        """The modules that compute inputs in some languages, as `module:language`."""
+        modules = [(self.base_model.router.module_for(language), language) for language in languages]
+        return tuple(dict.fromkeys(f"module:{language if name == ADDED else name}" for name, language in modules))
+
+    def give_languages(self, names: Iterable[str], languages: Iterable[str]) -> None:
+        """Take the module of `add_module`, if it has one of these parameters, for that of these languages."""
+        if not any(module_of(name) == ADDED for name in names):
+            return
+        router: Router = self.base_model.router
+        router.added = tuple(languages)
+        if known := [code for code in router.added if code in router.modules]:
+            raise ValueError(
+                f"the encoder has a pre-trained module of {', '.join(known)}, which stays as it is: leave the language out of those "
+                "to add"
+            )
+
+
 @cache
 def with_modules(xlmr: Any) -> Any:
     """A class of transformers for XLM-R with a head, as a class whose models have modules for the languages of an `XmodConfig`.
@@ -142,25 +190,15 @@ def with_modules(xlmr: Any) -> Any:
     """
     from transformers import XmodConfig
 
-    class Modular(xlmr):
+    class WithModules(Modular, xlmr):
         config_class = XmodConfig
 
         def __init__(self, config: Any) -> None:
             super().__init__(config)
             install(self)
 
-        def language_arguments(self, segments: Segments) -> dict[str, Routes]:
-            return routes_of(self, segments, self.device)
-
-        def language_parts(self, languages: Iterable[str]) -> tuple[str, ...]:
-            return active(self, languages)
-
-        def give_languages(self, names: Iterable[str], languages: Iterable[str]) -> None:
-            if any(module_of(name) == ADDED for name in names):
-                assign(self, languages)
-
-    Modular.__name__ = Modular.__qualname__ = xlmr.__name__.replace("XLMRoberta", "Xmod")
-    return Modular
+    WithModules.__name__ = WithModules.__qualname__ = xlmr.__name__.replace("XLMRoberta", "Xmod")
+    return WithModules
 
 
 def install(model: Any) -> None:
@@ -177,9 +215,7 @@ def install(model: Any) -> None:
         )
     router = Router(model.config.languages)
     for output in _outputs(model):
-        output.add_module(
-            FAMILIES["xmod"].modules, nn.ModuleDict({name: LanguageModule(model.config) for name in router.modules})
-        )
+        output.add_module(DICTIONARY, nn.ModuleDict({name: LanguageModule(model.config) for name in router.modules}))
         output.LayerNorm = ModularNorm(output, router)
     model.base_model.router = router
     model.base_model.register_forward_pre_hook(_take_routes, with_kwargs=True)
@@ -191,72 +227,13 @@ def add_module(model: "PreTrainedModel") -> None:
     if router is None or router.is_shared:
         return
     for output in _outputs(model):
-        output.get_submodule(FAMILIES["xmod"].modules)[ADDED] = LanguageModule(model.config).to(
-            output.LayerNorm.weight.device
-        )
-
-
-def assign(model: "PreTrainedModel", languages: Iterable[str]) -> None:
-    """Say whose language the module of `add_module` is. SHARED, and a model without modules, stay as they are.
-
-    Raises:
-        ValueError: the encoder has a module of one of the languages already.
-    """
-    router = router_of(model)
-    if router is None or router.is_shared:
-        return
-    router.added = tuple(languages)
-    if known := [code for code in router.added if code in router.modules]:
-        raise ValueError(
-            f"the encoder has a pre-trained module of {', '.join(known)}, which stays as it is: leave the language out of those "
-            "to add"
-        )
+        output.get_submodule(DICTIONARY)[ADDED] = LanguageModule(model.config).to(output.LayerNorm.weight.device)
 
 
 def router_of(model: "PreTrainedModel") -> Router | None:
     """The router of a model; None if the model has no modules for languages."""
     # Models that tests make up have no base model.
     return getattr(getattr(model, "base_model", None), "router", None)
-
-
-def active(model: "PreTrainedModel", languages: Iterable[str]) -> tuple[str, ...]:
-    """The modules that compute inputs in some languages, as `module:language`; none if the model has no modules.
-
-    Raises:
-        ValueError: there is no module of one of the languages.
-    """
-    router = router_of(model)
-    if router is None:
-        return ()
-    modules = [(router.module_for(language), language) for language in languages]
-    return tuple(dict.fromkeys(f"module:{language if name == ADDED else name}" for name, language in modules))
-
-
-def routes_of(model: "PreTrainedModel", segments: Segments, device: "torch.device | str") -> dict[str, Routes]:
-    """The argument of the model's forward that says which modules compute a batch; none for other models and for SHARED.
-
-    Raises:
-        ValueError: there is no module of a language, or an input is in two languages.
-    """
-    router = router_of(model)
-    if router is None or router.is_shared:
-        return {}
-    if segments.switched.any():
-        raise ValueError("a module is for inputs in one language, got inputs in two: leave out pairs of languages")
-    languages = segments.language_of[:, 0]
-    name_of = [router.module_for(segments.languages[number]) for number in np.unique(languages).tolist()]
-    names = tuple(dict.fromkeys(name_of))
-    if len(names) == 1:
-        return {"routes": Routes(names)}
-    numbers = np.zeros(len(segments.languages), np.int64)
-    numbers[np.unique(languages)] = [names.index(name) for name in name_of]
-    modules = numbers[languages]
-    order = np.argsort(modules, kind="stable")
-    rows = np.split(order, np.cumsum(np.bincount(modules))[:-1])
-    places = torch.from_numpy(np.argsort(order)).to(device, non_blocking=True)
-    return {
-        "routes": Routes(names, tuple(torch.from_numpy(part).to(device, non_blocking=True) for part in rows), places)
-    }
 
 
 def _take_routes(encoder: Any, inputs: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -12,11 +12,14 @@ from xmod_fixture import LANGUAGES, batch, model_of, segments, transformers_mode
 from xlgrid.base.arrays import Segments
 from xlgrid.heads import HEADS
 from xlgrid.methods.xmod import modules
+from xlgrid.models import by_language
 from xlgrid.models.deltas import named_parameters
 from xlgrid.models.load import model_class
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 MIXED = [0, 2, 0, 1, 2, 0]
+# The name of a parameter of an added module.
+ADDED = ["encoder.layer.0.output.adapter_modules.added.dense1.weight"]
 
 
 def transformed(model: Any) -> Any:
@@ -42,7 +45,7 @@ def test_check_3_logits_and_gradients_are_those_of_transformers(
     reference = transformed(model)
     ids = torch.tensor(rows)
     for step in range(2):
-        routes = modules.routes_of(model, segments(rows), "cpu")
+        routes = model.language_arguments(segments(rows))
         with torch.no_grad():
             logits, expected = (
                 model(**batch(len(rows)), **routes).logits,
@@ -100,7 +103,7 @@ def test_check_1_another_language_has_other_logits_and_an_input_does_not_depend_
     def logits(rows: list[int]) -> torch.Tensor:
         with torch.no_grad():
             inputs = {name: tensor[: len(rows)] for name, tensor in batch(6).items()}
-            answered: torch.Tensor = model(**inputs, **modules.routes_of(model, segments(rows), "cpu")).logits
+            answered: torch.Tensor = model(**inputs, **model.language_arguments(segments(rows))).logits
         return answered
 
     first, other = logits([0] * 6), logits([1] * 6)
@@ -108,14 +111,14 @@ def test_check_1_another_language_has_other_logits_and_an_input_does_not_depend_
     mixed = logits([0, 1, 0, 1, 1, 0])
     expected = torch.stack([(first, other)[code][at] for at, code in enumerate([0, 1, 0, 1, 1, 0])])
     torch.testing.assert_close(mixed, expected, atol=1e-5, rtol=0)
-    assert modules.active(model, ["sw"]) == ("module:sw",)
+    assert model.language_parts(["sw"]) == ("module:sw",)
 
 
 def test_only_modules_of_languages_in_a_batch_compute_and_have_gradients() -> None:
     model, languages = model_of(), []
     for language, module in model.base_model.encoder.layer[0].output.adapter_modules.items():
         module.register_forward_hook(lambda *_, language=language: languages.append(language))
-    loss(model, [0, 2, 2], **modules.routes_of(model, segments([0, 2, 2]), "cpu")).backward()
+    loss(model, [0, 2, 2], **model.language_arguments(segments([0, 2, 2]))).backward()
     assert sorted(languages) == ["en", "sw"]
     with_gradient = {
         modules_of for name, p in model.named_parameters() if p.grad is not None and (modules_of := _of(name))
@@ -130,8 +133,8 @@ def _of(name: str) -> str | None:
 def test_shared_has_one_module_for_all_languages_and_needs_no_routes() -> None:
     model = model_of("shared")
     assert {_of(name) for name, _ in model.named_parameters()} == {None, "shared"}
-    assert modules.routes_of(model, segments(MIXED), "cpu") == {}
-    assert modules.active(model, ["en", "xx"]) == ("module:shared",)
+    assert model.language_arguments(segments(MIXED)) == {}
+    assert model.language_parts(["en", "xx"]) == ("module:shared",)
     reference = transformed(model)
     with torch.no_grad():
         # The default language of the configuration is its one module.
@@ -141,7 +144,7 @@ def test_shared_has_one_module_for_all_languages_and_needs_no_routes() -> None:
 def test_shared_nm_has_no_modules() -> None:
     model = model_of("plain")
     assert model.config.model_type == "xlm-roberta" and modules.router_of(model) is None
-    assert modules.active(model, ["en"]) == () and modules.routes_of(model, segments([0]), "cpu") == {}
+    assert by_language.parts(model, ["en"]) == () and by_language.arguments(model, segments([0])) == {}
 
 
 def test_a_model_without_its_languages_a_language_without_module_and_an_input_in_two_are_refused() -> None:
@@ -149,37 +152,37 @@ def test_a_model_without_its_languages_a_language_without_module_and_an_input_in
     with pytest.raises(ValueError, match="the languages of the inputs are not known"):
         model(**batch(2))
     with pytest.raises(ValueError, match=r"the encoder has no module of unknown language 'de'"):
-        modules.routes_of(model, segments([0], ("de",)), "cpu")
+        model.language_arguments(segments([0], ("de",)))
     pair = Segments(np.array([4]), ("en", "fr"), np.array([[0, 1]], np.int16), 9)
     with pytest.raises(ValueError, match="a module is for inputs in one language"):
-        modules.routes_of(model, pair, "cpu")
+        model.language_arguments(pair)
 
 
 def test_routes_do_not_outlast_a_batch() -> None:
     model = model_of()
-    model(**batch(2), **modules.routes_of(model, segments([1, 1]), "cpu"))
+    model(**batch(2), **model.language_arguments(segments([1, 1])))
     with pytest.raises(ValueError, match="the languages of the inputs are not known"):
         model(**batch(2))
 
 
 def test_an_added_module_is_that_of_its_language() -> None:
     model = model_of()
-    before = model(**batch(2), **modules.routes_of(model, segments([1, 1]), "cpu")).logits
+    before = model(**batch(2), **model.language_arguments(segments([1, 1]))).logits
     modules.add_module(model)
-    modules.assign(model, ["de"])
-    assert modules.active(model, ["de", "fr"]) == ("module:de", "module:fr")
+    model.give_languages(ADDED, ["de"])
+    assert model.language_parts(["de", "fr"]) == ("module:de", "module:fr")
     assert {_of(name) for name, _ in model.named_parameters()} == {None, *LANGUAGES, "added"}
-    german = model(**batch(2), **modules.routes_of(model, segments([0, 0], ("de",)), "cpu")).logits
+    german = model(**batch(2), **model.language_arguments(segments([0, 0], ("de",)))).logits
     assert (german - before).abs().max() > 1e-3
-    assert torch.equal(before, model(**batch(2), **modules.routes_of(model, segments([1, 1]), "cpu")).logits)
+    assert torch.equal(before, model(**batch(2), **model.language_arguments(segments([1, 1]))).logits)
     with pytest.raises(ValueError, match="has a pre-trained module of fr, which stays as it is"):
-        modules.assign(model, ["fr"])
+        model.give_languages(ADDED, ["fr"])
 
 
 def test_a_copy_of_a_model_computes_with_its_own_modules() -> None:
     model = model_of()
     same = copy.deepcopy(model)
-    routes = modules.routes_of(same, segments([1, 1]), "cpu")
+    routes = same.language_arguments(segments([1, 1]))
     expected = model(**batch(2), **routes).logits
     with torch.no_grad():
         for parameter in model.parameters():
@@ -200,7 +203,7 @@ def test_every_head_passes_the_routes_on(head: str) -> None:
     inputs = batch(2)
     if HEADS[head].has_choices:
         inputs = {name: tensor[:, None] for name, tensor in inputs.items()}
-    first, other = (model(**inputs, **modules.routes_of(model, segments([code, code]), "cpu"))[0] for code in (0, 1))
+    first, other = (model(**inputs, **model.language_arguments(segments([code, code])))[0] for code in (0, 1))
     assert not torch.equal(first, other)
 
 
@@ -214,6 +217,6 @@ def test_the_base_model_of_transformers_reads_what_is_saved(tmp_path: Any) -> No
     rows = torch.tensor(MIXED)
     with torch.no_grad():
         expected = reference.eval()(**batch(6), lang_ids=rows).last_hidden_state
-        states = model.base_model(**batch(6), **modules.routes_of(model, segments(MIXED), "cpu")).last_hidden_state
+        states = model.base_model(**batch(6), **model.language_arguments(segments(MIXED))).last_hidden_state
     # Processors may round in another order where tensors lie otherwise in memory.
     torch.testing.assert_close(states, expected, rtol=0, atol=1e-13)
