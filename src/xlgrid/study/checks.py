@@ -294,7 +294,9 @@ def _decoder_layers(study: "Study", grid: "Grid", key: str, place: str) -> Itera
     """An encoder from scratch has as many layers as the decoders that begin with them."""
     for encoder in grid.encoder:
         scratch = study.encoders[study.encoders[encoder].of or encoder].scratch
-        problem = scratch and study.methods[key].method.misfit({"num_hidden_layers": scratch.layers})
+        problem = scratch and study.methods[key].method.misfit(
+            {"model_type": scratch.model_type, "num_hidden_layers": scratch.layers}
+        )
         if problem:
             yield f"{place}: {key} on encoder {encoder}: {problem}"
 

@@ -277,6 +277,12 @@ class Scratch(Strict):
         return self.takes_pairs and self.objective != "ca-mlm" and bool(self.bitext)
 
     @property
+    def model_type(self) -> str:
+        """The type of the encoder in its config.json."""
+        plain = "bert" if self.kind == "bert" else "xlm-roberta"
+        return {"xmod": "xmod", "shared": "xmod", "mbart": "mbart"}.get(self.architecture, plain)
+
+    @property
     def has_decoder(self) -> bool:
         """Whether the model is an encoder-decoder."""
         return self.architecture == "mbart"

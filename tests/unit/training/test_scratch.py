@@ -14,6 +14,16 @@ from xlgrid.training.recipe import Recipe
 from xlgrid.training.scratch import SHAPES, Scratch, new_model, scratch_configuration
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [{"kind": "bert"}, *({"architecture": name} for name in ("plain", "xmod", "shared", "veco", "mbart"))],
+    ids=lambda entry: "-".join(entry.values()),
+)
+def test_the_type_is_that_of_the_configuration(entry: dict[str, str]) -> None:
+    scratch = Scratch.model_validate({"kind": "xlmr", "languages": ["en"], **entry})
+    assert scratch_configuration(scratch, 77).model_type == scratch.model_type
+
+
 @pytest.mark.parametrize("kind", ["bert", "xlmr"])
 def test_the_configuration_has_the_sizes_of_the_study_and_room_for_the_longest_input(kind: str) -> None:
     sizes = {"hidden": 8, "layers": 3, "heads": 2, "intermediate": 12, "dropout": 0.1, "max_length": 40}
