@@ -89,23 +89,25 @@ def _code(words: list[str], code: str) -> None:
 
 
 def _fork_tasks() -> None:
-    """Let a task on this machine be a fork: submitit starts its controller from Snakemake, and the task from the controller."""
+    """Let the tasks of submitit on this machine be forks. Snakemake starts the controller of a task, which starts the task."""
     from submitit.local import local
 
+    # The nursery has this from now on, and so have the controllers, which are its forks.
     local.subprocess = SimpleNamespace(Popen=_Task)  # type: ignore[attr-defined]
     nursery = _Nursery(ctx=_FORK)
     nursery.start()
 
-    def start(*arguments: Any, **options: Any) -> Any:
+    def controller(*arguments: Any, **options: Any) -> Any:
         task = nursery.Task(*arguments, **options)  # type: ignore[attr-defined]
         task.pid = task.number()
         return task
 
-    local.subprocess.Popen = start  # type: ignore[attr-defined]
+    # Snakemake itself asks the nursery.
+    local.subprocess = SimpleNamespace(Popen=controller)  # type: ignore[attr-defined]
 
 
 class _Task:
-    """What submitit uses of `subprocess.Popen`, for a command `env ... python ... -m module ...`, which runs in a fork."""
+    """Runs a command `env ... python ... -m module ...` in a fork. Submitit calls it in place of `subprocess.Popen`."""
 
     def __init__(self, command: list[str], env: dict[str, str], stdout: Any = None, **_: Any) -> None:
         self._process = _FORK.Process(target=_module, args=(command, env, stdout))

@@ -75,8 +75,8 @@ class Strict(BaseModel):
         if wrong := [key for key in data if key not in types]:
             keys = {str(key): unknown("key", key, types) for key in wrong}
             raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(keys.values()), "keys": keys})
-        given = (name for name in types if name in data)
-        if problems := [problem for name in given for problem in _truths(data[name], types[name], (name,))]:
+        names = (name for name in types if name in data)
+        if problems := [problem for name in names for problem in _truths(data[name], types[name], (name,))]:
             raise ValidationError.from_exception_data(cls.__name__, problems)
         return data
 

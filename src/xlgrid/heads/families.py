@@ -40,8 +40,9 @@ class Family(NamedTuple):
         biases: the entries of config.json of which one must be true for the encoder to have biases; without entries, it has them.
         lacks: the heads that the family has no class for, as the ends of the names of classes.
         renamed: old parts of names of weights, as checkpoints have them, -> their names in the family's classes.
-        modules: the name of the dictionary of modules in a layer, of which each is for a language; empty if there are none.
-        extended: `module:function` that extends a class of the family; empty if transformers' class is the model.
+        modules: the name of the dictionary with a module for each language, which a layer has; empty if layers have none.
+        extended: the function that makes the class of the models from that of transformers, as `module:function`; empty if
+            transformers' own class is used.
     """
 
     stem: str
@@ -66,7 +67,11 @@ class Family(NamedTuple):
     extended: str = ""
 
     def extend(self, known: Any) -> Any:
-        """The class of models, from that of transformers."""
+        """The class of the family's models.
+
+        Args:
+            known: the class of transformers.
+        """
         module, _, function = self.extended.partition(":")
         return getattr(import_module(module), function)(known) if module else known
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ByLanguage(Protocol):
-    """What a class of models may say of itself."""
+    """Methods by which a model answers questions about languages."""
 
     def language_arguments(self, segments: Segments) -> dict[str, Any]:
         """The arguments of `forward` that say in which languages the inputs of a batch are.

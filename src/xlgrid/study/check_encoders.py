@@ -101,7 +101,7 @@ def modules_of(study: "Study", encoder: str) -> list[str] | None:
 
 def _languages(study: "Study", name: str, grid: "Grid", encoder: str, modules: list[str], key: str) -> Iterator[str]:
     entry = study.methods[key]
-    adds = any(entry.method.is_language_specific(f"{modules}.{ADDED}.weight") for modules in MODULES)
+    adds = any(entry.method.is_language_specific(f"{dictionary}.{ADDED}.weight") for dictionary in MODULES)
     start = entry.start if adds else None
     sources = [source for source in study.sources(grid) if source != NONE]
     parts = {part: start.of_source(Source(part)) if start else None for source in sources for part in source.parts}

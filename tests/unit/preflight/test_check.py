@@ -13,7 +13,7 @@ from xlgrid.preflight.materials import materials, needed_products
 
 ROOT = Path(__file__).parents[3]
 STUDIES = sorted(path.stem for path in (ROOT / "studies").glob("*.yaml"))
-# These have one of each part.
+# These differ most. The others are checked by `make test-all`.
 SHOWN = ("africa", "demo", "luo2021-mini", "xtreme")
 CHECKED = [pytest.param(name, marks=[] if name in SHOWN else pytest.mark.thorough) for name in STUDIES]
 

@@ -81,9 +81,10 @@ class MadX(Method):
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """An X-MOD has modules where adapters would be. Layers with a LayerNorm after their feed-forward block have no other one for
         `pre_norm: norm`."""
-        if has_modules(config["model_type"]):
+        kind = config["model_type"]
+        if has_modules(kind):
             return (
-                f"adapters are for encoders without modules for languages, got one of type {config['model_type']}: take the methods xmod or full-ft, or "
+                f"adapters are for encoders without modules for languages, got one of type {kind}: take the methods xmod or full-ft, or "
                 "another encoder"
             )
         # Other types are taken for BERT, as in `family_of`.

@@ -240,9 +240,9 @@ def adaptable(model: "PreTrainedModel") -> list[nn.Module]:
     family, layers = family_of(model), layers_of(model)
     norms = [part(layer, family.norm or family.feed_forward) for layer in layers]
     if not layers or any(norm is None or (family.norm and not isinstance(norm, nn.LayerNorm)) for norm in norms):
+        types = ", ".join(sorted(kind for kind in FAMILIES if not has_modules(kind)))
         raise ValueError(
-            f"adapters are for encoders of the types {', '.join(sorted(kind for kind in FAMILIES if not has_modules(kind)))}, got {model.config.model_type}: take one "
-            "of these, or the method full-ft"
+            f"adapters are for encoders of the types {types}, got {model.config.model_type}: take one of these, or the method full-ft"
         )
     return layers
 
