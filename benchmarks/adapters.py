@@ -19,10 +19,11 @@ from safetensors.torch import save
 from steps import seconds
 from transformers import AutoConfig
 
+from xlgrid.base.device import default_device
 from xlgrid.heads import HEADS
 from xlgrid.heads.language_modelling.mlm import MASKED
 from xlgrid.methods import make
-from xlgrid.models import deltas, prediction
+from xlgrid.models import deltas
 from xlgrid.models.load import model_class
 from xlgrid.models.parameters import HUB
 
@@ -54,7 +55,7 @@ def resident() -> int:
 def measure(name: str, arguments: argparse.Namespace) -> Measured:
     head, base, options = METHODS[name]
     torch.set_num_threads(arguments.threads)
-    device = prediction.default_device()
+    device = default_device()
     config = AutoConfig.for_model(**HUB[arguments.encoder], num_labels=7)
     config.num_hidden_layers = arguments.layers or config.num_hidden_layers
     before = resident()

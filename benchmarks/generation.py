@@ -19,6 +19,7 @@ import sacrebleu
 import torch
 from transformers import AutoTokenizer
 
+from xlgrid.base.device import default_device
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
@@ -69,7 +70,7 @@ def prepare(folder: Path, sizes: argparse.Namespace) -> tuple[Any, Tokens]:
     train(Recipe.model_validate(recipe), folder / "encoder", [folder / "train.arrow"], dev, folder / "run")
     test = batches.read(folder / "test.arrow", PAIR)
     model = trained.model_of(trained.read(folder / "run"), folder / "encoder", test)
-    return model.eval().to(prediction.default_device()), test
+    return model.eval().to(default_device()), test
 
 
 def ours(model: Any, test: Tokens, budget: int) -> float:

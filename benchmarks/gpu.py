@@ -34,6 +34,7 @@ import torch
 import transformers
 from loop import Measured
 
+from xlgrid.base.device import default_device
 from xlgrid.heads import HEADS
 from xlgrid.models import prediction
 from xlgrid.models.parameters import count
@@ -54,11 +55,12 @@ began = float(sys.argv[1])
 marks = {}
 def mark(name): marks[name] = time.time() - began
 import torch, transformers
+from xlgrid.base.device import default_device
 from xlgrid.evaluation import cell
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.models import prediction
 mark("start of Python, imports")
-device = prediction.default_device()
+device = default_device()
 torch.zeros(1, device=device)
 mark("CUDA" if device.type == "cuda" else "device")
 outcomes_on = prediction.outcomes_on
@@ -119,7 +121,7 @@ def equal_lengths(folder: Path, sizes: Sizes, length: int, number: int) -> list[
 
 def speeds(folder: Path, sizes: Sizes, compiled: bool, fit: list[tuple[float, float]]) -> Iterator[str]:
     """The loop and the Trainer on each shape; `fit` receives operations and seconds of the loop's steps."""
-    device = prediction.default_device()
+    device = default_device()
     most, source = peak(device)
     yield f"Peak: {most:.0f} TFLOP/s ({source})."
     yield ""
@@ -241,7 +243,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the tables there, too")
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
-    sizes, device, fit = Sizes(arguments.small), prediction.default_device(), []
+    sizes, device, fit = Sizes(arguments.small), default_device(), []
     started = time.monotonic()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     lines: list[str] = []

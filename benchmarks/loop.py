@@ -26,9 +26,9 @@ import torch
 import transformers
 from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
 
+from xlgrid.base.device import default_device
 from xlgrid.data.tokenize import TokensFile
 from xlgrid.heads import HEADS
-from xlgrid.models import prediction
 from xlgrid.training import schedule
 from xlgrid.training.loop import Loop
 from xlgrid.training.recipe import Recipe
@@ -142,7 +142,7 @@ def steps_of_trainer(
     class Clock(transformers.TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if state.global_step == warm:
-                marks["block"] = measuring(prediction.default_device())
+                marks["block"] = measuring(default_device())
                 marks["result"] = marks["block"].__enter__()
             elif state.global_step == warm + steps:
                 marks["block"].__exit__(None, None, None)

@@ -19,9 +19,10 @@ from steps import seconds
 from transformers import XmodForMaskedLM
 
 from xlgrid.base.arrays import Segments
+from xlgrid.base.device import default_device
 from xlgrid.heads import HEADS
 from xlgrid.heads.language_modelling.mlm import MASKED
-from xlgrid.models import by_language, prediction
+from xlgrid.models import by_language
 from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.recipe import Training
 from xlgrid.training.scratch import Scratch, new_model
@@ -53,7 +54,7 @@ def models(languages: list[int]) -> dict[str, tuple[str, int]]:
 
 def measure(architecture: str, number: int, arguments: argparse.Namespace) -> Measured:
     torch.set_num_threads(arguments.threads)
-    device = prediction.default_device()
+    device = default_device()
     scratch = Scratch(
         kind="xlmr",
         architecture="xmod" if architecture == "transformers" else architecture,  # type: ignore[arg-type]

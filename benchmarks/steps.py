@@ -20,8 +20,8 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from xlgrid.base.arrays import Segments
+from xlgrid.base.device import default_device
 from xlgrid.methods import Method, make
-from xlgrid.models import prediction
 from xlgrid.models.load import model_class
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.load import load_plan
@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="of a CPU")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    device = prediction.default_device()
+    device = default_device()
     plan = load_plan(arguments.study)
     study, estimate = plan.study, Estimate(plan, Assumed())
     one_of = {run.method: run for run in plan.runs if run.encoder == arguments.encoder}
