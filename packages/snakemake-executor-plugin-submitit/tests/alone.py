@@ -27,6 +27,7 @@ class Alone:
         self.bundle = Bundle(jobs or (Job("key", "rule", "shell", "true"),), str(folder), **settings)
         self.bundle.write(self.folder)
         self.known: dict[int, Status] = {}
+        self.environment: dict[str, str] = {}
         self.todo: deque[int] = deque()
         self.running: dict[int, Running] = {}
         self.began = self.since = time.time()

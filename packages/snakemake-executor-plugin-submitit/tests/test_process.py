@@ -15,7 +15,7 @@ from waiting import wait_for
 from snakemake_executor_plugin_submitit import worker
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters.local import birth
-from snakemake_executor_plugin_submitit.process import discard, make_ready, place, set_environment
+from snakemake_executor_plugin_submitit.process import discard, environment, make_ready, place, set_environment, spawn
 
 
 def job_with_input(tmp_path: Path) -> tuple[Job, Bundle]:
@@ -43,6 +43,27 @@ def test_a_job_waits_for_an_input_that_comes_late(tmp_path: Path) -> None:
 def test_a_worker_that_has_to_end_waits_for_no_input(tmp_path: Path) -> None:
     problem = make_ready(*job_with_input(tmp_path), lambda: True)
     assert problem and problem.endswith("in.txt")
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_command_starts_once_the_guard_knows_it(tmp_path: Path, is_known: bool) -> None:
+    job = Job("key", "rule", "shell", "touch begun")
+    pid, start = spawn(job, Bundle((job,), str(tmp_path)), environment(), tmp_path, tmp_path / "output")
+    if is_known:
+        os.write(start, b"\n")
+    os.close(start)
+    _, ended = os.waitpid(pid, 0)
+    assert (tmp_path / "begun").exists() == is_known == (os.waitstatus_to_exitcode(ended) == 0)
+
+
+def test_a_shell_command_reads_nothing_and_is_killed_before_its_worker(tmp_path: Path) -> None:
+    job = Job("key", "rule", "shell", "cat; cat /proc/self/oom_score_adj; ls -l /proc/self/fd | wc -l")
+    pid, start = spawn(job, Bundle((job,), str(tmp_path)), environment(), tmp_path, tmp_path / "output")
+    os.write(start, b"\n")
+    os.close(start)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    # `ls` has four descriptors, one of them for the folder, and prints a line before them.
+    assert (tmp_path / "output").read_text().split() == ["1000", "5"]
 
 
 @pytest.mark.parametrize("size", [0, 1, worker.TAIL, worker.TAIL + 1, 5 * worker.TAIL])

@@ -1,8 +1,10 @@
 """The decisions of the worker, without processes: what it notes about a job that ends, and about the next start of a job."""
 
+import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -316,8 +318,8 @@ def test_a_cancelled_task_ends_its_jobs_by_the_same_signal(begin: Any, code: int
 
 
 def started(runner: Any, monkeypatch: pytest.MonkeyPatch, before: Status | None = None, ends: bool = False) -> None:
-    """Start the first job, with a fork that starts nothing."""
-    monkeypatch.setattr(worker.os, "fork", lambda: 2**22 + 1)
+    """Start the first job, with a shell that is none."""
+    monkeypatch.setattr(worker, "spawn", lambda *_: (2**22 + 1, os.open(os.devnull, os.O_WRONLY)))
     monkeypatch.setattr(worker, "must_end", lambda: ends)
     if before:
         runner.known[0] = before
@@ -373,6 +375,14 @@ def test_a_job_without_its_inputs_fails(begin: Any, monkeypatch: pytest.MonkeyPa
     runner = begin(Job("key", "rule", "shell", "true", inputs=("in.txt",)), latency_wait=0)
     started(runner, monkeypatch)
     assert runner.states() == ["running", "failed"] and "in.txt" in runner.notes[1][1].message
+    assert not runner.running
+
+
+def test_a_job_without_its_working_directory_fails(begin: Any) -> None:
+    runner = begin()
+    runner.bundle = replace(runner.bundle, directory="/nowhere")
+    runner.start(0)
+    assert runner.states() == ["running", "failed"] and "/nowhere" in runner.notes[1][1].message
     assert not runner.running
 
 

@@ -139,7 +139,7 @@ class Status:
 
     def write(self, folder: Path, number: int) -> None:
         """Write the status of job `number` of the bundle in `folder`."""
-        write_json(folder / "status" / f"{number}.json", asdict(self))
+        write_json(folder / "status" / f"{number}.json", vars(self))
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -28,6 +28,10 @@ _OF_HOST = " GPU "
 DEVICE = re.compile(r"\d+|(GPU|MIG)-[\w/-]+")
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
+# How the file with the output of a job is opened.
+OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# Python ignores these signals, and a program would inherit that.
+IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def die_with_parent() -> None:
@@ -48,6 +52,11 @@ def set_environment(bundle: Bundle) -> None:
     for name in ("TMPDIR", "TMP", "TEMPDIR", "TEMP"):
         os.environ[name] = temporary
     os.environ.update(bundle.environment)
+
+
+def environment() -> dict[str, str]:
+    """The variables of this process that are for its jobs, too."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("SUBMITIT_")}
 
 
 def visible_devices(visible: str) -> list[str]:
@@ -134,6 +143,47 @@ def discard(path: Path, is_directory: bool) -> None:
         path.unlink(missing_ok=True)
 
 
+def spawn(job: Job, bundle: Bundle, environment: dict[str, str], folder: Path, output: Path) -> tuple[int, int]:
+    """Start a shell command as `become` runs it, but without a fork of this process, whose memory costs more than the shell.
+
+    Returns: the process id, and a pipe. The shell runs the command when it has read a line from the pipe, and ends when the pipe is
+    closed before, so that no command runs that the guard does not know.
+
+    Raises:
+        OSError: the shell cannot be started, or the file for its output cannot be made.
+    """
+    os.chdir(bundle.directory)
+    words = shell_words(f"read -r _ || exit; exec < {os.devnull}; {traps(job.command)}", folder)
+    receiving, sending = os.pipe()
+    try:
+        pid = os.posix_spawn(
+            words[0],
+            words,
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 1, os.fspath(output), OUTPUT, 0o666),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+                (os.POSIX_SPAWN_DUP2, receiving, 0),
+            ],
+            setpgroup=0,
+            setsigmask=(),
+            setsigdef=(*signal.pthread_sigmask(signal.SIG_BLOCK, ()), *IGNORED),
+        )
+    except OSError:
+        os.close(sending)
+        raise
+    finally:
+        os.close(receiving)
+    yield_memory(pid)
+    return pid, sending
+
+
+def yield_memory(process: int | str) -> None:
+    """When memory runs out, let the kernel kill this job and not the worker."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{process}/oom_score_adj").write_text("1000")
+
+
 def become(
     job: Job,
     bundle: Bundle,
@@ -162,10 +212,8 @@ def become(
         for number in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())
-        with contextlib.suppress(OSError):
-            # When memory runs out, the kernel should kill the job and not the worker.
-            Path("/proc/self/oom_score_adj").write_text("1000")
-        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+        yield_memory("self")
+        descriptor = os.open(output, OUTPUT, 0o666)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -182,7 +230,7 @@ def become(
 
 def execute(job: Job, command: forked.Plain | None, folder: Path) -> NoReturn:
     """Become the job's command; does not return."""
-    for name in [name for name in os.environ if name.startswith("SUBMITIT_")]:
+    for name in os.environ.keys() - environment().keys():
         del os.environ[name]
     if job.kind == "snakemake":
         words = shlex.split(job.command) if forked.plain(job.command) else []
@@ -196,8 +244,12 @@ def execute(job: Job, command: forked.Plain | None, folder: Path) -> NoReturn:
             os.write(2, f"{error.filename}: {error.strerror}\n".encode())
             os._exit(1)
         forked.run(command.words)
-    # The trap keeps the shell alive until its child has saved its state. The child does not inherit the trap.
-    bash(f"trap : USR2 TERM; set -euo pipefail; {job.command}", folder)
+    bash(traps(job.command), folder)
+
+
+def traps(command: str) -> str:
+    """A command, for a shell that stays alive until its child has saved its state. The child does not inherit the trap."""
+    return f"trap : USR2 TERM; set -euo pipefail; {command}"
 
 
 @cache
@@ -206,18 +258,22 @@ def find_bash() -> str:
     return shutil.which("bash") or "bash"
 
 
-def bash(text: str, folder: Path) -> NoReturn:
-    """Become a shell that runs a script; does not return."""
-    # Python ignores these signals, and a program would inherit that.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    shell = find_bash()
+def shell_words(text: str, folder: Path) -> list[str]:
+    """The command line of a shell that runs a script."""
     if len(os.fsencode(text)) < 100_000:
-        os.execvp(shell, [shell, "-c", text])
+        return [find_bash(), "-c", text]
     # The script is longer than an argument may be.
     with tempfile.NamedTemporaryFile(dir=folder, prefix="command-", suffix=".sh", delete=False) as file:
         file.write(os.fsencode(text))
-    os.execvp(shell, [shell, file.name])
+    return [find_bash(), file.name]
+
+
+def bash(text: str, folder: Path) -> NoReturn:
+    """Become a shell that runs a script; does not return."""
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_DFL)
+    words = shell_words(text, folder)
+    os.execvp(words[0], words)
 
 
 def benchmark(path: str) -> None:

@@ -28,6 +28,7 @@ from typing import Any, Literal, NoReturn, Self
 from snakemake_executor_plugin_submitit import failures, forked
 from snakemake_executor_plugin_submitit.bundles import (
     HEARTBEAT,
+    Job,
     Status,
     listed,
     modification_times,
@@ -41,11 +42,13 @@ from snakemake_executor_plugin_submitit.messages import Line
 from snakemake_executor_plugin_submitit.process import (
     become,
     die_with_parent,
+    environment,
     find_bash,
     lacks_gpu,
     make_ready,
     place,
     set_environment,
+    spawn,
 )
 
 # The exit code of a job that has saved its state, so that the same command continues it.
@@ -76,7 +79,8 @@ class Worker:
         self.runner: Runner | None = None
 
     def __call__(self) -> None:
-        self.runner = Runner(Path(self.folder))
+        # A job's shell takes its working directory from this process.
+        self.runner = Runner(Path(self.folder).absolute())
         self.runner.run()
 
     def checkpoint(self) -> Any:
@@ -114,6 +118,7 @@ class Runner:
         folder: of the present bundle.
         began: unix time at which the process began.
         since: unix time at which it began with the present bundle.
+        environment: of the jobs of the present bundle.
         todo: numbers of the jobs that have not been started, or have to be continued.
         running: by process id.
         guard: kills the jobs when this process is killed.
@@ -178,6 +183,7 @@ class Runner:
             with contextlib.suppress(OSError):
                 self.line = Line(bundle.head)
         set_environment(bundle)
+        self.environment = environment()
         # The forks inherit the answer.
         find_bash()
 
@@ -258,6 +264,7 @@ class Runner:
         command = forked.runnable(job.command, self.bundle.scripts) if job.kind == "shell" else None
         if command and not problem:
             forked.prepare(command.words)
+            command = command if forked.forkable() else None
         if job.benchmark:
             import snakemake.benchmark
         if job.kind == "snakemake":
@@ -274,6 +281,25 @@ class Runner:
         # The task of a single job has the job's limit. A task in an array with larger bundles has a longer one.
         several = len(self.bundle.jobs) > 1 or self.bundle.seconds is not None
         limit = job.limit if several or self.bundle.limit is None else None
+        if job.kind == "shell" and not command and not job.benchmark:
+            try:
+                pid, start = spawn(job, self.bundle, self.environment, self.folder, output)
+            except OSError as error:
+                message = f"cannot start the job: {error}"
+                self.fail(number, replace(status, cause=failures.of_exit(1, [message]), message=message))
+                return
+        else:
+            pid, start = self.fork(job, command, output), None
+        if self.guard:
+            self.guard.add(pid)
+        self.running[pid] = Running(number, status, output, limit and time.time() + limit)
+        if start is not None:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(start, b"\n")
+            os.close(start)
+
+    def fork(self, job: Job, command: forked.Plain | None, output: Path) -> int:
+        """Start a job in a fork of this process; returns the process id."""
         parent = os.getpid()
         # Looking for garbage among what the worker has imported, a fork would copy its memory page by page.
         gc.freeze()
@@ -282,7 +308,7 @@ class Runner:
             become(
                 job,
                 self.bundle,
-                command if forked.forkable() else None,
+                command,
                 self.folder,
                 output,
                 parent,
@@ -290,9 +316,7 @@ class Runner:
             )
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
-        if self.guard:
-            self.guard.add(pid)
-        self.running[pid] = Running(number, status, output, limit and time.time() + limit)
+        return pid
 
     def wait(self) -> None:
         """Sleep until a child ends, a signal arrives or a limit is due, and handle it."""
@@ -481,8 +505,7 @@ def must_end() -> bool:
 class Guard:
     """A process that kills the process groups of jobs when this process is killed.
 
-    The kernel kills a job's first process (PR_SET_PDEATHSIG), but not the processes which that has started. On a cluster
-    that ends a task with all its processes, the guard has nothing to do.
+    On a cluster that ends a task with all its processes, the guard has nothing to do.
 
     As long as this process lives, whatever keeps it busy, the guard touches the file `heartbeat`. The guard deletes the file when
     this process has ended, unless both are killed together.
