@@ -18,6 +18,7 @@ import torch
 from steps import seconds
 from transformers import XmodForMaskedLM
 
+from xlgrid.architectures.plain import Plain
 from xlgrid.base.arrays import Segments
 from xlgrid.base.device import default_device
 from xlgrid.heads import HEADS
@@ -25,7 +26,6 @@ from xlgrid.heads.language_modelling.mlm import MASKED
 from xlgrid.models import by_language
 from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.recipe import Training
-from xlgrid.training.scratch import Scratch, new_model
 
 
 class Measured(NamedTuple):
@@ -55,7 +55,7 @@ def models(languages: list[int]) -> dict[str, tuple[str, int]]:
 def measure(architecture: str, number: int, arguments: argparse.Namespace) -> Measured:
     torch.set_num_threads(arguments.threads)
     device = default_device()
-    scratch = Scratch(
+    scratch = Plain(
         kind="xlmr",
         architecture="xmod" if architecture == "transformers" else architecture,  # type: ignore[arg-type]
         languages=codes(number),
@@ -65,7 +65,7 @@ def measure(architecture: str, number: int, arguments: argparse.Namespace) -> Me
         heads=arguments.hidden // 64,
         intermediate=4 * arguments.hidden,
     )
-    model: Any = new_model(scratch, arguments.vocabulary)
+    model: Any = scratch.new_model(arguments.vocabulary)
     if architecture == "transformers":
         model = XmodForMaskedLM(model.config)
     model.to(device).train()

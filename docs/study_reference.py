@@ -15,6 +15,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, get_args, get_type_hints
 
+from xlgrid.architectures import ARCHITECTURES, Architecture
 from xlgrid.methods import METHODS, Method
 from xlgrid.study.schema import Study
 from xlgrid.tasks import TASKS
@@ -113,8 +114,8 @@ class Page:
                 # Most keys are the same in all kinds of exhibits. A place names the kind where an earlier kind has another model there.
                 general = re.sub("^exhibits: [a-z-]+", "exhibits.NAME", here)
                 here = here if general in self.places.values() else general
-                if name in KINDS:
-                    here = f"{here}: {KINDS[name]}"
+                if name in KINDS or name in NAMES:
+                    here = f"{here}: {KINDS.get(name) or NAMES[name]}"
                 elif several:
                     here = f"{here}.NAME"
                 elif field.get("type") == "array":
@@ -128,9 +129,15 @@ class Page:
         nested = self.place(model, at)
         level = "##" if not at or not re.search(r"[.\[]", at.replace(".NAME", "").replace("[]", "")) else "###"
         title = f"`{at}`" if at else "The study"
-        self.parts.append(
-            f"{level} {title}\n\n{prose(ABOUT.get(name) or model.get('description', ''))}\n\n{self.table(model)}"
-        )
+        text = prose(ABOUT.get(name) or model.get("description", ""))
+        if name in NAMES and name != "Plain":
+            place = self.places["Plain"]
+            text += f" It has the keys of [`{place}`](#{anchor(place)}) from `masked` to `seed`, and these:"
+            plain = self.definitions["Plain"]["properties"]
+            shared = {key for key in Architecture.model_fields if model["properties"][key] == plain[key]}
+            own = {key: field for key, field in model["properties"].items() if key not in shared}
+            model = model | {"properties": own}
+        self.parts.append(f"{level} {title}\n\n{text}\n\n{self.table(model)}")
         for other, place in nested:
             self.section(other, self.definitions[other], place)
 
@@ -149,6 +156,8 @@ class Page:
 
 # Keys that pydantic requires and that a study need not have.
 HIDDEN = {"MethodEntry": {"base"}}
+# Class of an architecture -> its name, the first one if it has several.
+NAMES = {architecture.__name__: name for name, architecture in reversed(ARCHITECTURES.items())}
 KINDS = {
     name.rpartition("/")[2]: kind
     for kind, name in Study.model_json_schema()["properties"]["exhibits"]["additionalProperties"]["discriminator"][

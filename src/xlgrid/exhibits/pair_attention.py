@@ -79,13 +79,13 @@ class PairAttention(Exhibit):
         yield from among("encoders", "encoder", self.encoders, study.encoders)
         for name in self.encoders:
             entry = study.encoders.get(name)
-            architecture = entry.scratch.architecture if entry and entry.scratch else None
-            if entry and (entry.modules or architecture == "xmod"):
+            scratch = entry.scratch if entry else None
+            if entry and (entry.modules or (scratch and scratch.modules)):
                 yield f"encoders: {name} has a module for each language, and the input has two: leave it out"
-            if architecture == "mbart":
+            if scratch and scratch.has_decoder:
                 yield f"encoders: {name} is an encoder-decoder, whose attention is not that of an encoder: leave it out"
-            if entry and isinstance(self.layer, int) and entry.scratch and self.layer > entry.scratch.layers:
-                yield f"layer: encoder {name} has {entry.scratch.layers} layers, got {self.layer}: lower it, or write middle"
+            if scratch and isinstance(self.layer, int) and self.layer > scratch.layers:
+                yield f"layer: encoder {name} has {scratch.layers} layers, got {self.layer}: lower it, or write middle"
 
     def rendering(self, plan: PlanView) -> Rendering:
         folders = {name: Path(plan.owned(Encoder(plan.study.name, name)).folder) for name in self.encoders}

@@ -45,8 +45,6 @@ class Method:
     decoders: ClassVar[Literal["all", "none", "only"]] = "all"
     # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
     masks: ClassVar[tuple[str, ...]] = ()
-    # How often a token passes the encoder, those of another input that the method reads beside each input included.
-    passes: ClassVar[int] = 1
     # The format in which runs of the method are read and exported; None if it has no adapters.
     adapter_format: ClassVar[AdapterFormat | None] = None
 
@@ -70,6 +68,10 @@ class Method:
     def trains(self, name: str) -> bool:
         """Whether training changes the parameter called `name` (in `named_parameters` after `install`)."""
         return True
+
+    def passes(self, name: str) -> int:
+        """How often a parameter computes for a token of an input, for another input that the method reads beside it included."""
+        return 1
 
     @property
     def trains_head(self) -> bool:

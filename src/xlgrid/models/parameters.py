@@ -1,13 +1,12 @@
 """How many parameters a method trains and stores on an encoder, counted on a model without weights."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.heads import HEADS, Head
 from xlgrid.heads.families import layer_of, module_of
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
-from xlgrid.methods.veco.names import STREAM, is_cross_attention
 from xlgrid.models import deltas
 from xlgrid.models.load import shapes
 
@@ -135,6 +134,7 @@ def count(
     options: Mapping[str, float | int | str | bool],
     embeddings: bool = False,
     pretraining: bool = False,
+    extend: "Callable[[PreTrainedModel], None] | None" = None,
 ) -> Count:
     """Count what a method trains, stores and computes with.
 
@@ -145,7 +145,8 @@ def count(
         labels: the number of the task's labels; text has none.
         base, options: of the method, see `xlgrid.methods.make`.
         embeddings: whether the word embeddings train, too, whatever the method.
-        pretraining: everything trains, cross-attention that the encoder may have included, and the whole encoder is stored.
+        pretraining: everything trains, and the whole encoder is stored.
+        extend: adds what the architecture of an encoder from scratch has besides, in place.
 
     Raises:
         ValueError: there is no such method, or it is not for this encoder.
@@ -159,22 +160,19 @@ def count(
         setattr(config, name, value)
     model = shapes(config, head)
     method.install(model)
-    if pretraining and (stream := getattr(config, STREAM, None)):
-        from xlgrid.methods.veco import modules as streams
-
-        streams.install(model, stream)
+    if extend:
+        extend(model)
     parameters = deltas.named_parameters(model)
     modules = {module: trains(name) for name in parameters if (module := module_of(name))}
     idle = sorted(modules, key=lambda module: not modules[module])[1:]
     table = model.get_input_embeddings().weight
-    # A token passes cross-attention once, in the second stream, however often it passes the other layers.
     passed = {
-        name: head.passed_share * (1 if is_cross_attention(name) else method.passes) * p.numel()
+        name: head.passed_share * method.passes(name) * p.numel()
         for name, p in parameters.items()
         if name.startswith(model.base_model_prefix)
         and "embed" not in name
         and p is not table
-        # Every token passes the modules of a head that are in layers, as cross-attention is.
+        # Every token passes the modules of a head that are in layers.
         and (layer_of(name) is not None or not is_head(name))
         and module_of(name) not in idle
     }
@@ -182,7 +180,9 @@ def count(
     if head.output_share:
         # The output embeddings are tied to those of the input, whose name they may have.
         out = model.get_output_embeddings().weight
-        output = {name: head.output_share * method.passes * p.numel() for name, p in parameters.items() if p is out}
+        output = {
+            name: head.output_share * method.passes(name) * p.numel() for name, p in parameters.items() if p is out
+        }
     passed |= output
     first_part = f"{model.base_model_prefix}.encoder."
     encoder = {id(p): p for p in model.base_model.parameters()}

@@ -10,16 +10,15 @@ processes, data, tokens.
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from xlgrid.architectures import Architecture
 from xlgrid.data.sources import SPLITS
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
-from xlgrid.methods.veco.names import STREAM
 from xlgrid.models.parameters import Count, count
 from xlgrid.plan.grid import teacher
 from xlgrid.plan.lengths import Measured
@@ -270,26 +269,15 @@ class Estimate:
         scored = min(settings.evaluations, updates) * dev
         vocabulary = self.study.all_vocabularies[self.study.vocabulary_of(encoder)]
         config = configuration(*self._origin(encoder), vocabulary_size(vocabulary))
-        counted = self._count(config, entry.task, recipe.base, {}, pretraining=True)
-        # Architecture veco also computes the encoder without cross-attention, and evaluates that one.
-        plain = copy(config)
-        setattr(plain, STREAM, None)
-        without = self._count(plain, entry.task, recipe.base, {}, pretraining=True)
-        # A decoder has as many layers as the encoder, with self- and cross-attention.
         scratch = recipe.scratch
-        layers = config.num_hidden_layers * (3 if scratch and scratch.has_decoder else 1)
-        attention, output = attention_work(layers, config.hidden_size, length), config.hidden_size * config.vocab_size
+        # The dev sets are evaluated without what the architecture adds.
+        without = self._count(config, entry.task, recipe.base, {}, pretraining=True)
+        counted = self._count(config, entry.task, recipe.base, {}, pretraining=True, architecture=scratch)
+        attention = attention_work(config.num_hidden_layers, config.hidden_size, length)
+        output = config.hidden_size * config.vocab_size
         head_alone = recipe.lm_head is not None and recipe.lm_head.trains == "head"
         if scratch:
-            # The output embeddings at the tokens that a decoder predicts beyond those that are counted for MLM.
-            predicted = scratch.predicted_share(settings.tlm) - entry.task.head.output_share
-            attention += round(6 * predicted * output)
-            of_first, of_second = scratch.passes(settings.tlm)
-            first, second = without.training + attention, counted.training + 2 * attention
-            if scratch.trains != "all":
-                # The gradients of what is frozen: none in the first stream; in the second, those of the inputs alone.
-                first, second = without.evaluation + attention / 3, second - 2 * without.passed_trained
-            of_token = of_first * first + of_second * second
+            of_token = scratch.work(without, counted, attention, output, settings.tlm)
         elif head_alone:
             # The encoder goes forward only, and gradients pass the output embeddings.
             of_token = without.evaluation + attention / 3 + 2 * entry.task.head.output_share * output
@@ -422,13 +410,22 @@ class Estimate:
         options: Mapping[str, float | int | str | bool],
         embeddings: bool = False,
         pretraining: bool = False,
+        architecture: Architecture | None = None,
     ) -> Count:
         """`count`, once for all encoders and vocabularies of the same sizes."""
-        settings = json.dumps([config.to_dict(), base, options, embeddings, pretraining], sort_keys=True)
+        name = architecture and architecture.architecture
+        settings = json.dumps([config.to_dict(), base, options, embeddings, pretraining, name], sort_keys=True)
         shape = settings, kind.head.name, len(kind.labels)
         if shape not in self._counts_of_shapes:
             self._counts_of_shapes[shape] = count(
-                config, kind.head, len(kind.labels), base, options, embeddings, pretraining
+                config,
+                kind.head,
+                len(kind.labels),
+                base,
+                options,
+                embeddings,
+                pretraining,
+                architecture.install if architecture else None,
             )
         return self._counts_of_shapes[shape]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def grids(study: "Study") -> Iterator[str]:
-    """Companions have a language of the study with data, sources and targets are languages, and encoders have cross-attention."""
+    """Companions have a language of the study with data, and sources and targets are languages."""
     for name, grid in study.grids.items():
         for key in grid.method:
             if companion := study.methods[key].method.companion_language:
@@ -36,13 +36,6 @@ def tasks(study: "Study") -> Iterator[str]:
 
 
 def _misfits(study: "Study", grid: "Grid", companion: str) -> Iterator[str]:
-    for encoder in grid.encoder:
-        scratch = study.encoders[study.encoders[encoder].of or encoder].scratch
-        if scratch and scratch.architecture != "veco":
-            yield (
-                f"takes encoders with cross-attention, which {encoder} of architecture {scratch.architecture} has not: leave it out, or "
-                "set `architecture: veco`"
-            )
     parts = dict.fromkeys([part for source in study.sources(grid) for part in source.parts] + study.targets(grid))
     for part in parts:
         if part.is_pair:

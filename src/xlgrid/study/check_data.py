@@ -240,16 +240,9 @@ def pretraining(study: "Study") -> Iterator[str]:
                 for split in ("train", "dev"):
                     if not (origin := data.of(split, part)).has(part):
                         yield f"{place}.bitext: {no_data(scratch.bitext_task, origin, split, part)}"
-        if scratch.nsp and (lines := Options(**task.options).lines) != "segments":
-            yield (
-                f"{place}.nsp: next sentences are second segments, but task {scratch.task} has `lines: {lines}`: set `options: "
-                "{lines: segments}` there, or nsp to false"
-            )
-        if scratch.adjacent == "next" and (documents := Options(**task.options).documents) == "cut":
-            yield (
-                f"{place}.adjacent: next rows go on with a text if it fills several rows, but task {scratch.task} has `documents: "
-                f"{documents}`: set `options: {{documents: pack}}` there, or adjacent to halves"
-            )
+        options = Options(**task.options)
+        for key, problem in scratch.problems_of_text(options.lines, options.documents):
+            yield f"{place}.{key}: {problem}"
 
 
 def _limit(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:

@@ -68,9 +68,11 @@ def _tasks(study: "Study", grid: "Grid") -> dict[str, list[str]]:
 
 
 def _config(study: "Study", encoder: str) -> dict[str, Any]:
-    """What is known of the config.json of an encoder from the Hub or from a folder, or of the one that it is `of`; nothing of others."""
+    """What is known of the config.json of an encoder, or of the one that it is `of`."""
     name = study.encoders[encoder].of or encoder
     entry = study.encoders[name]
+    if entry.scratch:
+        return entry.scratch.known
     if entry.path:
         return _read(Path(entry.path, "config.json"))
     known = HUB.get(entry.hub or entry.sizes_of or "", {})
@@ -95,7 +97,7 @@ def modules_of(study: "Study", encoder: str) -> list[str] | None:
     """The languages of an encoder's modules; None if it has none for languages, or if its files alone say which."""
     entry = study.encoders[study.encoders[encoder].of or encoder]
     if entry.scratch:
-        return [*entry.scratch.languages] if entry.scratch.architecture == "xmod" else None
+        return [*entry.scratch.modules] or None
     return [*entry.modules] or None
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
+from xlgrid.architectures import Use
 from xlgrid.base.names import among
 from xlgrid.heads import HEADS
-from xlgrid.heads.seq2seq.mbart import FINE_TUNED
 from xlgrid.languages import known_language, stated_language
 from xlgrid.languages.iso import standard
 from xlgrid.languages.sources import NONE, Source, Target
@@ -22,7 +22,7 @@ from xlgrid.tasks import mlm
 from xlgrid.training.encoders import draws, encoders_before
 
 if TYPE_CHECKING:
-    from xlgrid.study.schema import Grid, Study
+    from xlgrid.study.schema import Study
 
 
 def problems(study: "Study") -> list[str]:
@@ -38,7 +38,7 @@ def problems(study: "Study") -> list[str]:
         _names,
         _untrained,
         _decoders,
-        _mbarts,
+        _architectures,
         _held_out,
         check_starts.first_tasks,
         check_starts.grids,
@@ -149,18 +149,18 @@ def _languages(study: "Study") -> Iterator[str]:
 def _beginnings(study: "Study", name: str) -> Iterator[str]:
     """An encoder that begins with another has the vocabulary of that encoder, which does not begin with it in turn."""
     scratch = study.encoders[name].scratch
-    if not (scratch and scratch.begin):
+    if not (scratch and (begin := scratch.begins_with)):
         return
     place, others = f"encoders.{name}.scratch.begin", [key for key in study.encoders if key != name]
-    if scratch.begin not in others:
-        yield from among(place, "encoder that is there before", [scratch.begin], others)
+    if begin not in others:
+        yield from among(place, "encoder that is there before", [begin], others)
     elif name in (before := encoders_before(study.encoders, name)):
         yield f"{place}: {' begins with '.join([name, *before])}: name an encoder that is there before"
-    elif (other := study.encoders[study.encoders[scratch.begin].of or scratch.begin].scratch) and other.has_decoder:
-        yield f"{place}: {scratch.begin} is an mBART, whose weights have no place in an encoder: name another encoder"
-    elif (vocabulary := study.vocabulary_of(scratch.begin)) != study.vocabulary_of(name):
+    elif (other := study.encoders[study.encoders[begin].of or begin].scratch) and other.has_decoder:
+        yield f"{place}: {begin} has a decoder, whose weights have no place in an encoder: name another encoder"
+    elif (vocabulary := study.vocabulary_of(begin)) != study.vocabulary_of(name):
         yield (
-            f"{place}: {scratch.begin} has the vocabulary {vocabulary}, and {name} has {study.vocabulary_of(name)}, whose tokens would "
+            f"{place}: {begin} has the vocabulary {vocabulary}, and {name} has {study.vocabulary_of(name)}, whose tokens would "
             f"get embeddings of others: add `vocabulary: {vocabulary}`"
         )
 
@@ -286,51 +286,20 @@ def _decoders(study: "Study") -> Iterator[str]:
                 )
             elif without and models == "only":
                 yield f"{place}: {key} is for encoder-decoders, and task {without[0]} has none: put it into a grid of its own"
-            if models == "only":
-                yield from _decoder_layers(study, grid, key, place)
 
 
-def _decoder_layers(study: "Study", grid: "Grid", key: str, place: str) -> Iterator[str]:
-    """An encoder from scratch has as many layers as the decoders that begin with them."""
-    for encoder in grid.encoder:
-        scratch = study.encoders[study.encoders[encoder].of or encoder].scratch
-        problem = scratch and study.methods[key].method.misfit(
-            {"model_type": scratch.model_type, "num_hidden_layers": scratch.layers}
-        )
-        if problem:
-            yield f"{place}: {key} on encoder {encoder}: {problem}"
-
-
-def _mbarts(study: "Study") -> Iterator[str]:
-    """An mBART from scratch is fine-tuned by full-ft on tasks that its classes have heads for, in its languages."""
+def _architectures(study: "Study") -> Iterator[str]:
+    """Grids use each encoder from scratch as its architecture allows."""
     for name, grid in study.grids.items():
+        parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
+        use = Use(
+            {key: study.methods[key].base for key in grid.method},
+            [key for key in grid.method if study.methods[key].start],
+            [*dict.fromkeys(code for part in parts for code in part.languages)],
+        )
         for encoder in grid.encoder:
-            scratch = study.encoders[study.encoders[encoder].of or encoder].scratch
-            if not (scratch and scratch.has_decoder):
-                continue
-            place, is_mbart = f"grids.{name}", f"encoder {encoder} is an mBART"
-            for key in grid.method:
-                method = study.methods[key]
-                if method.base != "full-ft" or method.start:
-                    what = "which begins with a run on text" if method.base == "full-ft" else f"of base {method.base}"
-                    yield (
-                        f"{place}.method: {is_mbart}, and takes full-ft without `start`, got {key}, {what}: put the encoder into a grid of "
-                        "its own with a method of `base: full-ft`"
-                    )
-            for task in grid.task:
-                kind = study.tasks[task].task
-                if kind.head.name not in FINE_TUNED:
-                    yield (
-                        f"{place}.task: {is_mbart}, and takes tasks with the heads {' and '.join(FINE_TUNED)}, got {task} of kind "
-                        f"{kind.name} with the head {kind.head.name}: put the encoder into a grid of its own, without {task}"
-                    )
-            parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
-            codes = dict.fromkeys(code for part in parts for code in part.languages)
-            if strange := [code for code in codes if code not in scratch.languages]:
-                yield (
-                    f"{place}: {is_mbart} with a token for each of {', '.join(scratch.languages)}, and has none for "
-                    f"{', '.join(strange)}: leave these out, or add them to `languages` of its `scratch`"
-                )
+            if scratch := study.encoders[study.encoders[encoder].of or encoder].scratch:
+                yield from (f"grids.{name}: encoder {encoder}: {problem}" for problem in scratch.problems(use))
 
 
 def _held_out(study: "Study") -> Iterator[str]:

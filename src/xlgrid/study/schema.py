@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
+from xlgrid.architectures import PRETRAINING
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Name, Seed, Strict
 from xlgrid.data.downloads import Download
@@ -27,7 +28,6 @@ from xlgrid.study.replace import Replace, merge
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.training.encoders import EncoderEntry, Fact, pretraining_task
 from xlgrid.training.recipe import Recipe, Start, Training
-from xlgrid.training.scratch import PRETRAINING
 
 
 class ImportedAdapters(Strict):

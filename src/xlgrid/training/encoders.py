@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
 
+from xlgrid.architectures import PRETRAINING, Scratch
 from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Strict, plainly
@@ -14,12 +15,26 @@ from xlgrid.data.checkpoints import first_layers
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.languages.sources import Source, Target
 from xlgrid.models.parameters import HUB
+from xlgrid.training.new_head import LmHead
 from xlgrid.training.recipe import Recipe, Training
-from xlgrid.training.scratch import HEAD_TRAINING, PRETRAINING, TRAINING, LmHead, Scratch, scratch_configuration
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
+
+# The settings of `Training` of encoders from scratch, where a study says nothing else.
+TRAINING: dict[str, Any] = {
+    "steps": 1500,
+    "lr": 1e-3,
+    "batch_size": 32,
+    "weight_decay": 0.01,
+    "alpha": 0.7,
+    "evaluations": 2,
+    "keep": "last",
+}
+
+# Likewise of new language-modelling heads. Fewer weights take fewer steps, and a higher rate.
+HEAD_TRAINING: dict[str, Any] = TRAINING | {"steps": 500, "lr": 3e-3}
 
 Fact = StrictInt | StrictFloat | StrictStr
 
@@ -157,7 +172,7 @@ class EncoderEntry(Strict):
         """The encoder with whose weights the training of this one begins."""
         if self.lm_head:
             return self.of
-        return self.scratch.begin if self.scratch else None
+        return self.scratch.begins_with if self.scratch else None
 
     @property
     def pretraining(self) -> Training:
@@ -205,7 +220,7 @@ def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str
 
 
 def draws(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
-    """Encoder -> the first of the encoders from scratch from which it differs by seeds alone: `Scratch.seed`, also of the encoder
+    """Encoder -> the first of the encoders from scratch from which it differs by seeds alone: `Architecture.seed`, also of the encoder
     with which its pre-training begins, or whose snapshot it is; likewise `LmHead.seed`. Any other encoder -> itself."""
     first_draw: dict[str, str] = {}
     with_recipe: dict[str, str] = {}
@@ -213,8 +228,8 @@ def draws(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
     for name in sorted(encoders, key=lambda name: len(encoders_before(encoders, name))):
         entry = encoders[name]
         if entry.scratch:
-            seedless = {"seed": 0, "begin": first_draw.get(entry.scratch.begin or "")}
-            recipe = entry.model_copy(update={"scratch": entry.scratch.model_copy(update=seedless)})
+            seedless = entry.scratch.seedless(first_draw.get(entry.scratch.begins_with or ""))
+            recipe = entry.model_copy(update={"scratch": seedless})
         else:
             head = entry.lm_head and entry.lm_head.model_copy(update={"seed": 0})
             recipe = entry.model_copy(update={"of": first_draw.get(entry.of or ""), "lm_head": head})
@@ -289,7 +304,7 @@ def _whole_configuration(origin: EncoderEntry, folder: str | Path, size: int | N
     if origin.sizes_of:
         return AutoConfig.for_model(**HUB[origin.sizes_of])
     if origin.scratch and (size or not origin.vocabulary):
-        return scratch_configuration(origin.scratch, size or origin.scratch.vocab)
+        return origin.scratch.configuration(size or origin.scratch.vocab)
     raise ValueError(
         f"the size of the encoder {origin.hub or origin.path or Path(folder).name} is not known before the encoder is there: make it with "
         f"`snakemake --cores 1 {folder}/model.safetensors`"

@@ -6,23 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.architectures import Architecture
 from xlgrid.base.arrays import Ints
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole, write_text
 from xlgrid.data.encoders import copy_tokenizer, token_ids, write_json
 from xlgrid.data.vocabulary import specials
-from xlgrid.heads import HEADS
-from xlgrid.heads.language_modelling.denoising import DenoisingHead
-from xlgrid.heads.language_modelling.mlm import MlmHead
-from xlgrid.heads.language_modelling.nsp import MODULE, NextSentenceHead
-from xlgrid.heads.seq2seq.mbart import language_tokens
-from xlgrid.methods.veco.names import is_cross_attention
-from xlgrid.methods.veco.objective import PairHead
+from xlgrid.heads.language_modelling.nsp import MODULE
 from xlgrid.models import deltas, lm_head, load
 from xlgrid.training import loop
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import write_record
-from xlgrid.training.scratch import Scratch, new_model
 from xlgrid.training.state import say
 
 if TYPE_CHECKING:
@@ -73,7 +67,7 @@ class Pretraining(loop.Loop):
         folder: Path,
         begin: Path | None = None,
     ) -> None:
-        first_encoder = recipe.scratch and recipe.scratch.begin
+        first_encoder = recipe.scratch and recipe.scratch.begins_with
         if bool(first_encoder) != bool(begin):
             raise ValueError(
                 f"the recipe begins with the encoder {first_encoder}, but the call names no folder: add --begin"
@@ -84,7 +78,7 @@ class Pretraining(loop.Loop):
         super().__init__(recipe, vocabulary, train, dev, folder)
 
     @property
-    def scratch(self) -> Scratch:
+    def scratch(self) -> Architecture:
         """The description of the encoder."""
         assert self.recipe.scratch
         return self.recipe.scratch
@@ -98,41 +92,18 @@ class Pretraining(loop.Loop):
             raise ValueError(
                 f"the vocabulary {self.encoder} has no {missing[0]}: an encoder of kind {scratch.kind} takes its own kind"
             )
-        model = new_model(scratch, 1 + max(entries.values()))
+        model = scratch.new_model(1 + max(entries.values()))
         if self.begin:
-            take_weights(model, self.begin)
-        if scratch.takes_pairs:
-            self.objective = PairHead(
-                scratch.masked, scratch.uses_cross_attention, scratch.joins_bitext, scratch.detach, scratch.adjacent
-            )
-        elif scratch.has_decoder:
-            self.head = self.objective = DenoisingHead(language_tokens(model.config), scratch.denoising, scratch.masked)
-        elif not scratch.nsp:
-            self.objective = MlmHead(scratch.masked)
-        else:
-            languages = self.train.language_of
-            two_texts = (self.train.contexts < self.train.sizes) & (languages[:, 0] == languages[:, 1])
-            if not two_texts.any():
-                raise ValueError(
-                    f"nsp takes texts of two lines, which are those of natural languages with `statements`, and `lines: segments` "
-                    f"of task {self.recipe.task}: set nsp to false"
-                )
-            # If exchanged inputs could be longer than others, their length would tell them apart.
-            self.objective = NextSentenceHead(int(self.train.sizes[two_texts].max()), scratch.masked)
-            self.objective.attach(model)
+            scratch.take_weights(model, self.begin, say)
+        self.objective, self.head = scratch.objectives(model, self.train)
         return model
 
     def trains(self, name: str) -> bool:
-        return self.scratch.trains == "all" or is_cross_attention(name)
+        return self.scratch.trains_weight(name)
 
     def differentiate(self, chosen: Ints) -> dict[str, float]:
-        import torch
-
         losses = super().differentiate(chosen)
-        if self.scratch.absent == "zero":
-            for parameter in self.weights.values():
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
+        self.scratch.complete_gradients(self.weights)
         return losses
 
     def kept(self) -> dict[str, "torch.nn.Parameter"]:
@@ -195,44 +166,6 @@ class HeadTraining(loop.Loop):
         origin |= {"source": "lm_head", "of": str(self.encoder), "recipe": json.loads(self.recipe.identity())}
         tensors = lm_head.with_trained(self.encoder, self.model.base_model_prefix, self.best)
         write_encoder(self.folder, json.dumps(config, ensure_ascii=False, indent=2) + "\n", origin, tensors)
-
-
-def take_weights(model: "PreTrainedModel", encoder: Path) -> None:
-    """Give a new model the weights of an encoder: those of its language-modelling head, and those of cross-attention if both have
-    it, included.
-
-    Args:
-        encoder: the folder of the encoder.
-
-    Raises:
-        ValueError: the encoder is damaged, is of another type, or of other sizes.
-    """
-    import torch
-
-    from xlgrid.methods.veco import modules
-
-    # All weights train, so that a head that the encoder lacks is drawn here, once.
-    is_headless = lm_head.lacking(encoder) is not None
-    other = load.load_model(encoder, HEADS["mlm"], 0, log=say, new_lm_head=is_headless)
-    if other.config.model_type != model.config.model_type:
-        raise ValueError(
-            f"`begin`: the encoder {encoder} is of type {other.config.model_type}, and this one of type {model.config.model_type}: "
-            "name an encoder of the same `kind`"
-        )
-    weights, parameters = (dict(each.named_parameters(remove_duplicate=False)) for each in (other, model))
-    theirs, ours = ({name: [*p.shape] for name, p in each.items()} for each in (weights, parameters))
-    for name in dict.fromkeys([*ours, *theirs]):
-        if not is_cross_attention(name) and theirs.get(name) != ours.get(name):
-            raise ValueError(
-                f"`begin`: {name} is {theirs.get(name, 'absent')} in the encoder {encoder}, and {ours.get(name, 'absent')} here: give "
-                "`scratch` the sizes of that encoder, and its vocabulary"
-            )
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            if name in weights:
-                parameter.copy_(weights[name])
-    if modules.stream_of(model.config) and modules.stream_of(other.config):
-        modules.load_cross_attention(model, encoder / "model.safetensors")
 
 
 def write_encoder(folder: Path, config: str, origin: dict[str, Any], tensors: dict[str, "torch.Tensor"]) -> None:

@@ -10,10 +10,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from xlgrid.architectures import Scratch
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
-from xlgrid.training.scratch import LmHead, Scratch
+from xlgrid.training.new_head import LmHead
 
 # The settings of `Training` that are no part of a run's identity. `checkpoint_seconds` changes no result. `micro_batch_tokens` is
 # what the memory of a machine allows, and run.json has it; it changes the order of sums, and what dropout and masks draw.

@@ -12,6 +12,7 @@ import torch
 from scratch_fixture import pretrain
 from tokens_fixture import collate
 
+from xlgrid.architectures.plain import Plain
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
@@ -29,7 +30,6 @@ from xlgrid.results import records
 from xlgrid.tasks import task
 from xlgrid.training import loop as training
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -49,7 +49,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100, seed=0))
-    pretrain(Scratch(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder")
+    pretrain(Plain(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder")
     for kind in KINDS:
         make_meanings(kind, OPTIONS, folder / f"{kind}.parquet")
         for code in CODES:

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from scratch_fixture import pretrain
 from transformers import AutoTokenizer, XLMRobertaForTokenClassification
 
+from xlgrid.architectures.plain import Plain
 from xlgrid.data import batches
 from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import notes, read_table
@@ -22,7 +23,6 @@ from xlgrid.models import deltas
 from xlgrid.tasks import TASKS
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -39,7 +39,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100, seed=0))
-    pretrain(Scratch(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder")
+    pretrain(Plain(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder")
     make_meanings(KIND, {"n": 60}, folder / "meanings.parquet")
     for code in CODES:
         make_data(KIND, {"n": 60}, code, folder / "meanings.parquet", folder / code)

@@ -14,6 +14,7 @@ from module_fixture import load_module
 from safetensors.torch import load_file
 from scratch_fixture import pretrain
 
+from xlgrid.architectures.plain import Plain
 from xlgrid.data import batches
 from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
@@ -26,7 +27,6 @@ from xlgrid.results import records
 from xlgrid.tasks import task
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -119,7 +119,7 @@ class Trained(NamedTuple):
 def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
     make_text(CODE, folder / "text.parquet", TextSettings(sentences=100, seed=0))
-    pretrain(Scratch(kind=request.param, languages=[CODE], **TINY), {CODE: folder / "text.parquet"}, folder / "encoder")
+    pretrain(Plain(kind=request.param, languages=[CODE], **TINY), {CODE: folder / "text.parquet"}, folder / "encoder")
     return folder / "encoder"
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from scratch_fixture import pretrain
 
+from xlgrid.architectures.plain import Plain
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
@@ -24,7 +25,6 @@ from xlgrid.results import records
 from xlgrid.training import schedule
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe, Training
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -42,7 +42,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100, seed=0))
-    pretrain(Scratch(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder")
+    pretrain(Plain(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder")
     for kind, code in itertools.product(KINDS, CODES):
         make_meanings(kind, {"n": 40}, folder / "meanings.parquet")
         make_data(kind, {"n": 40}, code, folder / "meanings.parquet", folder / kind / code)

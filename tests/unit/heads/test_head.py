@@ -13,6 +13,7 @@ import torch
 from plugin_fixture import guessing as guessing
 from scratch_fixture import pretrain
 
+from xlgrid.architectures.plain import Plain
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
@@ -24,7 +25,6 @@ from xlgrid.methods import Method, is_head
 from xlgrid.models import prediction
 from xlgrid.models.load import has_segments, load_model, shapes
 from xlgrid.tasks import ALL_TASKS, TASKS
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -44,7 +44,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     texts = {code: folder / f"{code}.parquet" for code in LANGUAGES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100, seed=0))
-    pretrain(Scratch(kind=request.param, languages=LANGUAGES, **TINY), texts, folder / "encoder")
+    pretrain(Plain(kind=request.param, languages=LANGUAGES, **TINY), texts, folder / "encoder")
     for kind, task in GENERATED.items():
         code = next(code for code in LANGUAGES if task.speaks(code))
         make_meanings(kind, {"n": 40}, folder / "meanings.parquet")

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from xmod_fixture import SIZE, VOCABULARY, batch, moved
 
-from xlgrid.training.scratch import Scratch, new_model
+from xlgrid.architectures import Architecture, architecture_of
 
 
-def scratch(**more: Any) -> Scratch:
+def scratch(**more: Any) -> Architecture:
     fields = {
         "kind": "xlmr",
         "architecture": "veco",
@@ -17,13 +17,13 @@ def scratch(**more: Any) -> Scratch:
         **SIZE,
         **more,
     }
-    return Scratch.model_validate(fields)
+    return architecture_of(fields)
 
 
 def model_of(**more: Any) -> Any:
     """A model with random numbers in all weights."""
     torch.manual_seed(1)
-    return moved(new_model(scratch(**more), VOCABULARY))
+    return moved(scratch(**more).new_model(VOCABULARY))
 
 
 def pairs() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:

@@ -7,17 +7,17 @@ import numpy as np
 import torch
 from transformers import XmodConfig, XmodForMaskedLM
 
+from xlgrid.architectures import Architecture, architecture_of
 from xlgrid.base.arrays import Segments
-from xlgrid.training.scratch import Scratch, new_model
 
 LANGUAGES = ("en", "fr", "sw")
 SIZE = {"hidden": 16, "layers": 2, "heads": 2, "intermediate": 24, "max_length": 64}
 VOCABULARY = 50
 
 
-def scratch(architecture: str = "xmod", languages: tuple[str, ...] = LANGUAGES, **more: Any) -> Scratch:
+def scratch(architecture: str = "xmod", languages: tuple[str, ...] = LANGUAGES, **more: Any) -> Architecture:
     fields = {"kind": "xlmr", "architecture": architecture, "languages": languages, **SIZE, **more}
-    return Scratch.model_validate(fields)
+    return architecture_of(fields)
 
 
 def moved(model: Any) -> Any:
@@ -30,7 +30,7 @@ def moved(model: Any) -> Any:
 
 def model_of(architecture: str = "xmod", **more: Any) -> Any:
     torch.manual_seed(1)
-    return moved(new_model(scratch(architecture, **more), VOCABULARY))
+    return moved(scratch(architecture, **more).new_model(VOCABULARY))
 
 
 def transformers_model(languages: tuple[str, ...] = LANGUAGES, **more: Any) -> Any:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from paper_fixture import compared, effect, listed_exhibits, switches
 
+from xlgrid.architectures.xmod import Modular
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import Languages, Table
@@ -27,7 +28,6 @@ from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks.mlm import Options as MlmOptions
 from xlgrid.training.encoders import draws
 from xlgrid.training.recipe import Start, Training
-from xlgrid.training.scratch import Scratch
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "reference" / "pfeiffer2022"
@@ -269,7 +269,7 @@ def test_every_table_and_figure_is_an_exhibit_or_a_diagram(study: Study, planned
 
 def test_every_switch_of_the_open_choices_exists() -> None:
     known = {
-        "scratch": {*Scratch.model_fields},
+        "scratch": {*Modular.model_fields},
         "training": {*Training.model_fields},
         "options": {option.name for method in (XMod, MadX) for option in fields(method)},
         "start": {*Start.model_fields},

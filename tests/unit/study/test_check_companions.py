@@ -27,7 +27,11 @@ def test_sources_and_targets_are_languages_whose_companions_have_data(tmp_path: 
     ("place", "change", "message"),
     [
         (("methods", "plug-in"), {"options": {"companion": "sw"}}, r"options\.companion: unknown language"),
-        (("encoders", "mini"), {"scratch": {"languages": ["en"]}}, r"which mini of architecture plain has not"),
+        (
+            ("encoders", "mini"),
+            {"scratch": {"languages": ["en"]}},
+            r"encoder mini: the method reads cross-attention, which the encoder lacks",
+        ),
         (("grids", "main"), {"target": ["fr", "en-fr"]}, r"once more in en, got the pair en-fr: leave it out"),
         (("tasks", "rt"), {"kind": "siqa", "options": {}}, r"sequences, tokens and spans, and rt is of kind siqa"),
         (

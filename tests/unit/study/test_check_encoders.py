@@ -80,14 +80,14 @@ def test_a_mapping_says_which_modules_are_used() -> None:
     [
         ({"hub": "a/b", "modules": {"en": "en_XX", "fr": "en_XX"}}, "en and fr have the same module en_XX"),
         ({"scratch": {"languages": ["en"]}, "modules": {"en": "en_XX"}}, "leave out `modules`"),
-        ({"scratch": {"kind": "bert", "architecture": "xmod", "languages": ["en"]}}, "set `kind: xlmr`"),
+        ({"scratch": {"kind": "bert", "architecture": "xmod", "languages": ["en"]}}, "scratch.kind"),
         (
             {"scratch": {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "en"]}},
             "each language and each pair once",
         ),
         (
             {"scratch": {"kind": "xlmr", "absent": "zero", "languages": ["en"]}},
-            "absent: an encoder of architecture plain has no",
+            "'absent' is for architecture xmod and shared",
         ),
         (
             {"scratch": {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"], "bitext": [["en", "fr"]]}},
@@ -122,8 +122,13 @@ def test_the_studies_of_the_pages_about_architectures_are_valid() -> None:
     assert problems(described) == []
     assert set(keys["grids"]["nli"]["method"]) < set(described.methods)
     stages = {name: described.pretraining(name).scratch for name in ("veco-stage-1", "veco", "xlm")}
-    assert [scratch.begin for scratch in stages.values() if scratch] == ["xlmr-large", "veco-stage-1", "xlmr-large"]
-    assert [scratch.trains for scratch in stages.values() if scratch] == ["cross-attention", "all", "all"]
+    assert [scratch.begins_with for scratch in stages.values() if scratch] == [
+        "xlmr-large",
+        "veco-stage-1",
+        "xlmr-large",
+    ]
+    embeddings = "roberta.embeddings.word_embeddings.weight"
+    assert [scratch.trains_weight(embeddings) for scratch in stages.values() if scratch] == [False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 import yaml
 from study_fixture import QA, TEXT, write
 
+from xlgrid.architectures import PRETRAINING
 from xlgrid.plan.load import load_study
 from xlgrid.study.checks import problems
 from xlgrid.study.schema import Study
 from xlgrid.tasks import mlm
-from xlgrid.training.scratch import PRETRAINING
 
 
 def test_a_task_can_be_trained_on_another_of_the_same_head(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_translations_are_of_pairs_and_by_methods_for_encoder_decoders(tmp_path:
         (
             "decoder: last-1",
             "decoder: last-9",
-            r"grids\.mt\.method: last on encoder mini: option decoder: last-9 takes 9 layers, and the encoder has",
+            r"grids\.mt: method last, encoder mini: option decoder: last-9 takes 9 layers, and the encoder has",
         ),
         ("[qa1-qb1], target", "[en-qb1], target", r"grids\.mt: task mt cannot be generated in en"),
         ("n: 100}}\n  rt", "bleu_tokenizer: 13b}}\n  rt", "unknown tokenizer of sacrebleu '13b', did you mean '13a'"),
@@ -354,16 +354,16 @@ def test_an_mbart_is_fine_tuned_for_labels_and_translations() -> None:
     [
         (
             {"method": ["full-ft", "bitfit"]},
-            "takes full-ft without `start`, got bitfit, of base bitfit: put the encoder into a grid",
+            "takes full-ft without `start`, got method bitfit, of base bitfit: put the encoder into a grid",
         ),
-        ({"method": ["started"]}, "takes full-ft without `start`, got started, which begins with a run on text"),
+        ({"method": ["started"]}, "takes full-ft without `start`, got method started, which begins with a run on text"),
         (
             {"task": ["ner"]},
-            "takes tasks with the heads sequence and seq2seq, got ner of kind wikiann with the head token",
+            "task ner, encoder mbart: an mBART is for tasks with the heads sequence and seq2seq, got token",
         ),
-        ({"target": ["qb1", "qc1"]}, "mBART with a token for each of qa1, qb1, and has none for qc1: leave these out"),
-        ({"source": ["qc1"]}, "has none for qc1"),
-        ({"encoder": ["early"], "method": ["bitfit"]}, "encoder early is an mBART"),
+        ({"target": ["qb1", "qc1"]}, "mBART has a token for each of qa1, qb1, and none for qc1: leave these out"),
+        ({"source": ["qc1"]}, "and none for qc1"),
+        ({"encoder": ["early"], "method": ["bitfit"]}, "encoder early: an mBART"),
     ],
 )
 def test_a_mistake_about_an_mbart_is_named(axes: dict[str, list[str]], message: str) -> None:
@@ -379,4 +379,4 @@ def test_no_encoder_begins_with_an_mbart() -> None:
         "vocabulary": "mbart",
     }
     [problem] = problems(Study(**fields))
-    assert problem.startswith("encoders.other.scratch.begin: early is an mBART, whose weights have no place")
+    assert problem.startswith("encoders.other.scratch.begin: early has a decoder, whose weights have no place")

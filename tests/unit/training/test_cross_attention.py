@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from scratch_fixture import TINY, contents, inputs, killed, recipe, texts_of
 from transformers import AutoModelForMaskedLM
 
+from xlgrid.architectures import Architecture, architecture_of
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import cell
 from xlgrid.heads import HEADS
@@ -22,16 +23,15 @@ from xlgrid.training import pretraining
 from xlgrid.training.loop import Loop, train
 from xlgrid.training.pretraining import Pretraining, take_snapshot
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 Files = tuple[Path, list[Path], list[Path]]
 
 
-def scratch(**more: Any) -> Scratch:
+def scratch(**more: Any) -> Architecture:
     fields = {"kind": "xlmr", "architecture": "veco", "languages": ("en", "fr"), "bitext": (("en", "fr"),)}
     fields |= {"masked": {"mono": 0.15, "bitext": 0.25}, **TINY, "layers": 2, "max_length": 64}
-    return Scratch.model_validate(fields | more)
+    return architecture_of(fields | more)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return vocabulary, train_files, dev_files
 
 
-def pretrained(described: Scratch, files: Files, out: Path, begin: Path | None = None, **settings: Any) -> Path:
+def pretrained(described: Architecture, files: Files, out: Path, begin: Path | None = None, **settings: Any) -> Path:
     pretraining.pretrain(recipe(described, **settings), *files, out, begin)
     return out
 

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from scratch_fixture import TINY, contents, inputs, killed, recipe, texts_of
 from transformers import MBartConfig, MBartForConditionalGeneration, MBartModel
 
+from xlgrid.architectures import Architecture, architecture_of
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import cell
@@ -20,15 +21,14 @@ from xlgrid.training import pretraining
 from xlgrid.training.loop import train
 from xlgrid.training.pretraining import Pretraining, take_snapshot
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 Files = tuple[Path, list[Path], list[Path]]
 
 
-def scratch(**more: Any) -> Scratch:
+def scratch(**more: Any) -> Architecture:
     fields = {"kind": "xlmr", "architecture": "mbart", "languages": ("en", "fr"), "bitext": (("en", "fr"),)}
-    return Scratch.model_validate(fields | {**TINY, "layers": 2, "max_length": 64} | more)
+    return architecture_of(fields | {**TINY, "layers": 2, "max_length": 64} | more)
 
 
 @pytest.fixture(scope="module")

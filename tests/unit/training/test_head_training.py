@@ -12,13 +12,13 @@ from safetensors.torch import load_file
 from scratch_fixture import TINY, encoder_of, inputs, killed, texts_of
 from transformers import AutoModel, AutoModelForMaskedLM
 
+from xlgrid.architectures import architecture_of
 from xlgrid.data.encoders import copy_tokenizer
 from xlgrid.heads import HEADS
 from xlgrid.models import lm_head, load
 from xlgrid.training import loop, pretraining
 from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 NAMES = {"bert": "cls.predictions.transform.dense.weight", "xlmr": "lm_head.dense.weight"}
@@ -38,7 +38,7 @@ class World:
         whole = encoder_of(folder, kind)
         AutoModel.from_pretrained(whole).half().save_pretrained(self.bare)
         copy_tokenizer(whole, self.bare)
-        described = Scratch.model_validate({"kind": kind, "languages": ("en", "fr"), **TINY})
+        described = architecture_of({"kind": kind, "languages": ("en", "fr"), **TINY})
         self.files = inputs(described, texts_of(folder), folder / "again")
 
     def train(self, name: str, trains: str = "head", **training: Any) -> Path:

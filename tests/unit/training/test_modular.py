@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from scratch_fixture import TINY, inputs, pretrain, recipe, texts_of
 from transformers import XmodForMaskedLM
 
+from xlgrid.architectures import Architecture, architecture_of
 from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.text import TextSettings, make_text
@@ -24,7 +25,6 @@ from xlgrid.training.loop import Loop, train
 from xlgrid.training.pretraining import Pretraining
 from xlgrid.training.processes import join
 from xlgrid.training.recipe import Recipe, Training
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -38,9 +38,9 @@ ADD = {"base": "xmod", "options": {"tune": "language"}}
 ARCHITECTURES = ("xmod", "shared", "plain")
 
 
-def scratch(architecture: str, **more: Any) -> Scratch:
+def scratch(architecture: str, **more: Any) -> Architecture:
     fields = {"kind": "xlmr", "architecture": architecture, "languages": ("en", "fr"), **TINY, "max_length": 64, **more}
-    return Scratch.model_validate(fields)
+    return architecture_of(fields)
 
 
 @pytest.fixture(scope="module")

@@ -12,17 +12,18 @@ import torch
 from safetensors.torch import load_file
 from scratch_fixture import TINY, contents, inputs, killed, pretrain, recipe, texts_of
 
+from xlgrid.architectures import Architecture, architecture_of
+from xlgrid.architectures.begin import take_weights
 from xlgrid.training import pretraining
 from xlgrid.training.loop import Loop
 from xlgrid.training.pretraining import take_snapshot
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def scratch(kind: str = "xlmr", **more: Any) -> Scratch:
+def scratch(kind: str = "xlmr", **more: Any) -> Architecture:
     fields = {"kind": kind, "languages": ("en", "fr"), "bitext": (("en", "fr"),), **TINY, **more}
-    return Scratch.model_validate(fields)
+    return architecture_of(fields)
 
 
 @pytest.mark.parametrize("kind", ["bert", "xlmr"])
@@ -46,7 +47,7 @@ def test_it_may_begin_with_an_encoder_without_a_head(tmp_path: Path) -> None:
     config = BertConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
     encoder, model = BertModel(config, add_pooling_layer=False), BertForMaskedLM(config)
     encoder.save_pretrained(tmp_path)
-    pretraining.take_weights(model, tmp_path)
+    take_weights(model, tmp_path, print)
     assert all(torch.equal(p, model.bert.get_parameter(name)) for name, p in encoder.named_parameters())
 
 

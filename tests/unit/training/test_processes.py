@@ -12,9 +12,10 @@ import torch
 from safetensors.torch import load_file
 from scratch_fixture import TINY, inputs, recipe, texts_of
 
+from xlgrid.architectures import Architecture
+from xlgrid.architectures.plain import Plain
 from xlgrid.training import pretraining, processes
 from xlgrid.training.processes import Processes
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 # Runs `xlgrid ARGUMENTS` in a process in which something happens before a step.
@@ -92,8 +93,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     return inputs(described(), texts_of(folder, options={"statements": 2}), folder / "e")
 
 
-def described() -> Scratch:
-    return Scratch(kind="bert", languages=("en", "fr"), bitext=(("en", "fr"),), nsp=True, dropout=0.1, **TINY)  # type: ignore[arg-type]
+def described() -> Architecture:
+    return Plain(kind="bert", languages=("en", "fr"), bitext=(("en", "fr"),), nsp=True, dropout=0.1, **TINY)  # type: ignore[arg-type]
 
 
 ASKED = recipe(

@@ -3,8 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
+from xlgrid.architectures.plain import Plain
+from xlgrid.training.new_head import LmHead
 from xlgrid.training.recipe import Recipe, Start
-from xlgrid.training.scratch import LmHead, Scratch
 
 AXES = {
     "study": "s",
@@ -106,7 +107,7 @@ def test_a_recipe_comes_back_from_both_parts() -> None:
 def test_a_seed_is_one_that_all_libraries_take() -> None:
     for settings, fields in (
         (Start, {"task": "mlm", "method": "m"}),
-        (Scratch, {"languages": ["en"]}),
+        (Plain, {"languages": ["en"]}),
         (LmHead, {"languages": ["en"]}),
     ):
         assert settings.model_validate({**fields, "seed": 2**32 - 1})

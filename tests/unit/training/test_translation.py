@@ -10,6 +10,7 @@ import torch
 from safetensors.numpy import load_file
 from scratch_fixture import pretrain
 
+from xlgrid.architectures.plain import Plain
 from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
@@ -20,7 +21,6 @@ from xlgrid.evaluation.cell import evaluate
 from xlgrid.results.records import outcomes, read_cell
 from xlgrid.training.loop import Loop, Stopped, train
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100, seed=0))
     size = {"vocab": 300, "hidden": 32, "layers": 2, "heads": 2, "intermediate": 64}
-    pretrain(Scratch(kind="xlmr", languages=tuple(texts), **size), texts, folder / "encoder")
+    pretrain(Plain(kind="xlmr", languages=tuple(texts), **size), texts, folder / "encoder")
     make_meanings("translation", {"n": 20}, folder / "meanings.parquet")
     make_data("translation", {"n": 20}, PAIR, folder / "meanings.parquet", folder / "data")
     tokenize([folder / "data/train.parquet"], folder / "encoder", "translation", 64, folder / "train.arrow")

@@ -1,5 +1,6 @@
 """The method plug-in: labels from both streams of VECO, with a translation of each input (Luo et al. 2021, section 3.1)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -8,6 +9,7 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.tokens import COMPANION_IDS, Tokens
 from xlgrid.methods.method import Method
+from xlgrid.methods.veco.names import STREAM, is_cross_attention
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +31,6 @@ class PlugIn(Method):
     """
 
     decoders: ClassVar = "none"
-    passes: ClassVar[int] = 3
 
     companion: str = "en"
     detach: bool = False
@@ -56,6 +57,15 @@ class PlugIn(Method):
         from xlgrid.methods.veco import modules
 
         modules.plug_in(model, self.detach)
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        if STREAM in config:
+            return None
+        return "the method reads cross-attention, which the encoder lacks: take an encoder from scratch with `architecture: veco`"
+
+    def passes(self, name: str) -> int:
+        """Cross-attention computes once, in the second stream; all other layers do in both streams, and for the companion."""
+        return 1 if is_cross_attention(name) else 3
 
     def accompany(self, tokens: Tokens, rows: Ints, device: "torch.device | str") -> dict[str, Any]:
         import torch

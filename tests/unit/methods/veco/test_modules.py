@@ -12,11 +12,11 @@ from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM, XLMR
 from veco_fixture import model_of, pairs, scratch
 from xmod_fixture import VOCABULARY, batch
 
+from xlgrid.architectures import architecture_of
 from xlgrid.heads import HEADS
 from xlgrid.methods.veco import modules
 from xlgrid.methods.veco.names import is_cross_attention
 from xlgrid.models.load import load_model
-from xlgrid.training.scratch import Scratch, new_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 STREAMS = ("self+cross", "cross")
@@ -155,9 +155,9 @@ def test_padding_of_x_and_of_y_changes_nothing() -> None:
 def test_the_sizes_of_the_paper(sizes: dict[str, Any], millions: float) -> None:
     """The paper has 662 million parameters (table 1), and 247 million of the small model (table 8)."""
     fields = {"kind": "xlmr", "architecture": "veco", "languages": ("en",), **sizes}
-    described = Scratch.model_validate(fields)
+    described = architecture_of(fields)
     with torch.device("meta"):
-        model = new_model(described, 250_002)
+        model = described.new_model(250_002)
     h, inner, layers = described.hidden, described.intermediate, described.layers
     attention, norm = 4 * (h * h + h), 2 * h
     layer = 2 * attention + 3 * norm + (h * inner + inner) + (inner * h + h)
@@ -169,7 +169,7 @@ def test_the_sizes_of_the_paper(sizes: dict[str, Any], millions: float) -> None:
 
 def test_weights_of_cross_attention_are_drawn_as_those_of_xlm_r() -> None:
     torch.manual_seed(1)
-    model = new_model(scratch(hidden=64, heads=4), VOCABULARY)
+    model = scratch(hidden=64, heads=4).new_model(VOCABULARY)
     for name, parameter in model.named_parameters():
         if is_cross_attention(name):
             if parameter.dim() > 1:

@@ -1,0 +1,75 @@
+"""Architectures of encoders that are pre-trained here: a dictionary from the name that a study gives to the class.
+
+`ALL_ARCHITECTURES` also finds those that installed packages declare as entry points of the group `xlgrid.architectures`.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, SerializeAsAny
+from pydantic_core import PydanticCustomError
+
+from xlgrid.architectures.architecture import PRETRAINING, SHAPES, Architecture, Use
+from xlgrid.architectures.mbart import MBart
+from xlgrid.architectures.plain import Plain
+from xlgrid.architectures.veco import Veco
+from xlgrid.architectures.xmod import Modular
+from xlgrid.base.plugins import Extensible
+
+ARCHITECTURES: dict[str, type[Architecture]] = {
+    "plain": Plain,
+    "xmod": Modular,
+    "shared": Modular,
+    "veco": Veco,
+    "mbart": MBart,
+}
+
+ALL_ARCHITECTURES = Extensible(
+    "architecture",
+    "xlgrid.architectures",
+    ARCHITECTURES,
+    fits=lambda name, value: isinstance(value, type) and issubclass(value, Architecture),
+    expected="a subclass of xlgrid.architectures.Architecture",
+)
+
+__all__ = [
+    "ALL_ARCHITECTURES",
+    "ARCHITECTURES",
+    "PRETRAINING",
+    "SHAPES",
+    "Architecture",
+    "Scratch",
+    "Use",
+    "architecture_of",
+]
+
+
+def architecture_of(fields: Any) -> Any:
+    """The architecture that a study describes; what is no mapping, such as an architecture, as it is.
+
+    Raises:
+        ValueError: there is no such architecture, or its settings are wrong.
+    """
+    if not isinstance(fields, Mapping):
+        return fields
+    name = fields.get("architecture", "plain")
+    if not isinstance(name, str):
+        raise ValueError(f"architecture must be a text, got {name!r}")
+    own = ALL_ARCHITECTURES.find(name)
+    problems = {}
+    for key in fields.keys() - own.model_fields.keys():
+        others = [other for other, each in ARCHITECTURES.items() if key in each.model_fields]
+        if others:
+            problems[key] = (
+                f"key {key!r} is for architecture {' and '.join(others)}, and this one is {name}: leave it out, or set `architecture: "
+                f"{others[0]}`"
+            )
+    if problems:
+        raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": problems})
+    return own.model_validate(fields)
+
+
+Scratch = Annotated[
+    SerializeAsAny[Architecture],
+    BeforeValidator(architecture_of, json_schema_input_type=Plain | Modular | Veco | MBart),
+]

@@ -1,0 +1,243 @@
+"""What a study says of an encoder from scratch, and what every architecture answers about it."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from xlgrid.base.settings import Seed, Strict
+from xlgrid.data.vocabulary import Kind
+from xlgrid.heads import HEADS, Head
+from xlgrid.heads.language_modelling.mlm import Masked, MlmHead
+from xlgrid.heads.tokens import Tokens
+from xlgrid.languages.sources import Target
+from xlgrid.models.load import model_class
+from xlgrid.models.parameters import Count
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+# The task whose tokens encoders read that name no other.
+PRETRAINING = "pretraining"
+# Sizes by name: those of BERT and XLM-R, base and large.
+SHAPES: dict[str, dict[str, Any]] = {
+    "base": {"hidden": 768, "layers": 12, "heads": 12, "intermediate": 3072, "dropout": 0.1},
+    "large": {"hidden": 1024, "layers": 24, "heads": 16, "intermediate": 4096, "dropout": 0.1},
+}
+
+
+class Use(NamedTuple):
+    """What a grid does with an encoder.
+
+    Attributes:
+        methods: name of a method -> its base.
+        started: names of the methods whose runs begin with a run on text.
+        languages: codes of the sources and targets.
+    """
+
+    methods: Mapping[str, str]
+    started: Collection[str]
+    languages: Collection[str]
+
+
+class Architecture(Strict):
+    """An encoder that is pre-trained here, on texts of the study: by masked language modelling on `languages`, and by translation
+    language modelling on `bitext`, unless the architecture has an objective of its own.
+
+    A subclass is one architecture. It adds its settings, and says what of the methods below differs.
+    """
+
+    architecture: str
+    kind: Kind = Field("xlmr", description="the vocabulary, and the special tokens: those of BERT, or those of XLM-R")
+    masked: Masked = Field(Masked(), description="shares of tokens that are masked; evaluations mask 0.15")
+    languages: tuple[str, ...] = Field(min_length=1, description="the languages of the text")
+    bitext: tuple[tuple[str, str], ...] = Field(
+        (), description="pairs of languages to align by TLM (Conneau and Lample 2019)"
+    )
+    vocab: PositiveInt = Field(2000, description="most entries of a vocabulary of its own")
+    shape: Literal["base", "large"] | None = Field(
+        None,
+        description="hidden, layers, heads, intermediate and dropout of BERT or XLM-R in this size, where the study does not "
+        "state them",
+    )
+    hidden: PositiveInt = Field(128, description="size of the hidden states")
+    layers: PositiveInt = Field(4, description="number of layers")
+    heads: PositiveInt = Field(4, description="attention heads of a layer, which divide `hidden`")
+    intermediate: PositiveInt = Field(256, description="size of the feed-forward block")
+    dropout: float = Field(0.0, ge=0, lt=1, description="the dropout of the encoder, in later runs, too")
+    max_length: PositiveInt = Field(512, description="most tokens of an input")
+    task: str = Field(
+        PRETRAINING,
+        description="the task of kind `mlm` whose tokens are read. A study need not state the task `pretraining`: its rows "
+        "are cut at 512 tokens, and a line break begins the second segment",
+    )
+    bitext_task: str | None = Field(
+        None,
+        description="the task of kind `mlm`, with two `inputs` and `data`, whose tokens are read for the pairs of `bitext`; "
+        "absent: the rows with the same id in the texts of both languages",
+    )
+    seed: Seed = Field(
+        0, description="decides weights, batches and masks; encoders that differ by it alone are draws of one encoder"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sizes_of_the_shape(cls, fields: Any) -> Any:
+        """The sizes of `shape` in its place: in a recipe without defaults, a shape would hide a written size that is a default."""
+        shape = fields.get("shape") if isinstance(fields, dict) else None
+        if not isinstance(shape, str) or shape not in SHAPES:
+            return fields
+        return SHAPES[shape] | {name: value for name, value in fields.items() if name != "shape"}
+
+    @model_validator(mode="after")
+    def _heads_divide_the_hidden_size(self) -> Self:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
+        return self
+
+    @model_validator(mode="after")
+    def _parts_differ(self) -> Self:
+        if self.bitext_task and not self.bitext:
+            raise ValueError(
+                f"bitext_task {self.bitext_task} is for pairs, and `bitext` has none: name them there, or leave it out"
+            )
+        parts = [*((code,) for code in self.languages), *self.bitext]
+        sets = [frozenset(part) for part in parts]
+        for at, part in enumerate(parts):
+            if len(sets[at]) < len(part):
+                raise ValueError(f"a pair of `bitext` has two languages, got {'-'.join(part)}: leave it out")
+            if sets[at] in sets[:at]:
+                raise ValueError(
+                    f"`languages` and `bitext` have each language and each pair once, in one order; {'-'.join(part)} is there "
+                    "already: leave it out"
+                )
+        return self
+
+    @property
+    def source(self) -> str:
+        """The mix of the languages and pairs."""
+        return "+".join([*self.languages, *("-".join(pair) for pair in self.bitext)])
+
+    def task_of(self, part: str) -> str:
+        """The task whose tokens are read for a language or a pair."""
+        return self.bitext_task if self.bitext_task and Target(part).is_pair else self.task
+
+    @property
+    def begins_with(self) -> str | None:
+        """The encoder of the study with whose weights this one begins; None if it begins with new weights."""
+        return None
+
+    def seedless(self, begin: str | None) -> Self:
+        """The same for all encoders that differ by their seeds alone.
+
+        Args:
+            begin: what stands for the encoder with which this one begins.
+        """
+        return self.model_copy(update={"seed": 0})
+
+    @property
+    def model_type(self) -> str:
+        """The type of the encoder in its config.json."""
+        return "bert" if self.kind == "bert" else "xlm-roberta"
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is known of config.json before there is a vocabulary, for checks of methods and heads."""
+        return {"model_type": self.model_type, "num_hidden_layers": self.layers}
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether the model is an encoder-decoder."""
+        return False
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The languages of which each has a module in every layer."""
+        return ()
+
+    def problems(self, use: Use) -> Iterator[str]:
+        """The mistakes in a grid that uses the encoder, beside those that heads and methods find."""
+        yield from ()
+
+    def problems_of_text(self, lines: str, documents: str) -> Iterator[tuple[str, str]]:
+        """The mistakes in how the task makes rows of texts, as (key, what is wrong).
+
+        Args:
+            lines, documents: options of the task, of kind `mlm`.
+        """
+        yield from ()
+
+    def sizes(self, vocabulary_size: int) -> dict[str, Any]:
+        """The entries of config.json, those of an XLM-R where `kind` is `xlmr`."""
+        entries: dict[str, Any] = {
+            "vocab_size": vocabulary_size,
+            "hidden_size": self.hidden,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "intermediate_size": self.intermediate,
+            "hidden_dropout_prob": self.dropout,
+            "attention_probs_dropout_prob": self.dropout,
+            "max_position_embeddings": self.max_length,
+            "pad_token_id": 0,
+        }
+        if self.kind == "bert":
+            return entries
+        # XLM-R counts positions from the padding id + 1.
+        of_xlmr = {"max_position_embeddings": self.max_length + 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
+        return entries | of_xlmr | {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+
+    def configuration(self, vocabulary_size: int) -> "PreTrainedConfig":
+        """The configuration of an encoder with a vocabulary of so many entries."""
+        from transformers import AutoConfig
+
+        return AutoConfig.for_model(self.model_type, **self.sizes(vocabulary_size))
+
+    def new_model(self, vocabulary_size: int) -> "PreTrainedModel":
+        """An encoder with a language-modelling head. Torch's generator draws the weights."""
+        config = self.configuration(vocabulary_size)
+        model: PreTrainedModel = model_class(config.model_type, HEADS["mlm"])(config)
+        self.install(model)
+        return model
+
+    def install(self, model: Any) -> None:
+        """Add what transformers' class of the encoder lacks, in place, to a model with or without weights."""
+
+    def take_weights(self, model: "PreTrainedModel", encoder: Path, log: Callable[[str], None]) -> None:
+        """Give a new model the weights of the encoder that it begins with.
+
+        Args:
+            encoder: the folder of that encoder.
+            log: receives a line with the weights that one of the two lacks.
+
+        Raises:
+            ValueError: the encoder is damaged, is of another type, or of other sizes.
+        """
+
+    def objectives(self, model: "PreTrainedModel", train: Tokens) -> tuple[Head, Head]:
+        """The head that computes the losses of training, and the one that evaluates the dev sets.
+
+        Raises:
+            ValueError: the texts are not what the objective needs.
+        """
+        return MlmHead(self.masked), HEADS["mlm"]
+
+    def trains_weight(self, name: str) -> bool:
+        """Whether training changes the parameter of a name."""
+        return True
+
+    def complete_gradients(self, weights: "Mapping[str, torch.nn.Parameter]") -> None:
+        """Change the gradients of the weights that train, before an update."""
+
+    def work(self, plain: Count, whole: Count, attention: float, output: float, tlm: float) -> float:
+        """The floating-point operations of training on a token of a row.
+
+        Args:
+            plain: what transformers' model of the configuration computes with.
+            whole: what the encoder computes with, with what `install` adds.
+            attention: the operations of training in the attention of all layers itself, which parameters do not count.
+            output: the number of the output embeddings.
+            tlm: the share of rows that are bitext, if there is any.
+        """
+        return plain.training + attention

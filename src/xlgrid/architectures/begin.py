@@ -1,0 +1,52 @@
+"""The weights of an encoder in a new model that begins with them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xlgrid.heads import HEADS
+from xlgrid.models import lm_head, load
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def take_weights(
+    model: "PreTrainedModel",
+    encoder: Path,
+    log: Callable[[str], None],
+    is_new: Callable[[str], bool] = lambda name: False,
+) -> "PreTrainedModel":
+    """Give a new model the weights of an encoder, those of its language-modelling head included. Returns the encoder's model.
+
+    Args:
+        encoder: the folder of the encoder.
+        log: receives a line with the weights that one of the two lacks.
+        is_new: whether a parameter of the new model is none of the encoder's.
+
+    Raises:
+        ValueError: the encoder is damaged, is of another type, or of other sizes.
+    """
+    import torch
+
+    # All weights train, so that a head that the encoder lacks is drawn here, once.
+    is_headless = lm_head.lacking(encoder) is not None
+    other = load.load_model(encoder, HEADS["mlm"], 0, log=log, new_lm_head=is_headless)
+    if other.config.model_type != model.config.model_type:
+        raise ValueError(
+            f"`begin`: the encoder {encoder} is of type {other.config.model_type}, and this one of type {model.config.model_type}: "
+            "name an encoder of the same `kind`"
+        )
+    weights, parameters = (dict(each.named_parameters(remove_duplicate=False)) for each in (other, model))
+    theirs, ours = ({name: [*p.shape] for name, p in each.items()} for each in (weights, parameters))
+    for name in dict.fromkeys([*ours, *theirs]):
+        if not is_new(name) and theirs.get(name) != ours.get(name):
+            raise ValueError(
+                f"`begin`: {name} is {theirs.get(name, 'absent')} in the encoder {encoder}, and {ours.get(name, 'absent')} here: give "
+                "`scratch` the sizes of that encoder, and its vocabulary"
+            )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            if name in weights:
+                parameter.copy_(weights[name])
+    return other

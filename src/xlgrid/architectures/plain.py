@@ -1,0 +1,120 @@
+"""BERT and XLM-R from scratch, by the objective of BERT, of XLM-R or of XLM."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import Field, model_validator
+
+from xlgrid.architectures.architecture import Architecture
+from xlgrid.architectures.begin import take_weights
+from xlgrid.data.vocabulary import Kind
+from xlgrid.heads import HEADS, Head
+from xlgrid.heads.language_modelling.nsp import NextSentenceHead
+from xlgrid.heads.tokens import Tokens
+from xlgrid.methods.veco.objective import PairHead
+from xlgrid.models.parameters import Count
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class Pairs(Architecture):
+    """An encoder whose rows may be pairs of inputs, and that may begin with the weights of another."""
+
+    adjacent: Literal["halves", "next"] = Field(
+        "halves",
+        description="the pair that is made of a row of one segment. halves: the two halves of the row; next: the row and the next row "
+        "of the text, which suits `documents: pack`",
+    )
+    begin: str | None = Field(
+        None,
+        description="an encoder of the study, of the same sizes and vocabulary, with whose weights this one begins; absent: new weights",
+    )
+
+    def seedless(self, begin: str | None) -> Self:
+        return self.model_copy(update={"seed": 0, "begin": begin})
+
+    @property
+    def begins_with(self) -> str | None:
+        return self.begin
+
+    def take_weights(self, model: "PreTrainedModel", encoder: Path, log: Callable[[str], None]) -> None:
+        take_weights(model, encoder, log)
+
+    def problems_of_text(self, lines: str, documents: str) -> Iterator[tuple[str, str]]:
+        if self.adjacent == "next" and documents == "cut":
+            yield (
+                "adjacent",
+                f"next rows go on with a text if it fills several rows, but task {self.task} has `documents: {documents}`: set "
+                "`options: {documents: pack}` there, or `adjacent: halves`",
+            )
+
+    def pairs_of_a_row(self, tlm: float) -> float:
+        """How often a token of a row is in a pair.
+
+        Args:
+            tlm: the share of rows that are bitext, if there is any.
+        """
+        of_bitext = tlm if self.bitext else 0.0
+        return of_bitext + (1 - of_bitext) * (2 if self.adjacent == "next" else 1)
+
+
+class Plain(Pairs):
+    """BERT or XLM-R. It learns by masked language modelling on `languages`, and by translation language modelling on `bitext`."""
+
+    architecture: Literal["plain"] = Field("plain", description="BERT or XLM-R, by `kind`")
+    kind: Kind = Field("bert", description="the encoder and its vocabulary: those of BERT, or those of XLM-R")
+    objective: Literal["mlm+tlm"] | None = Field(
+        None,
+        description="mlm+tlm: a row is a pair (x, y) of bitext or of adjacent segments, and the encoder predicts the masked tokens of x and "
+        "of y, from either alone and, for bitext, from both in one input (Luo et al. 2021, section 2.2, without cross-attention). Absent: "
+        "a row is one input, with MLM for a text and TLM for bitext",
+    )
+    nsp: bool = Field(
+        False,
+        description="also learn to tell, from the first token, whether the second line of a text is its own or that of "
+        "another text of the language (next sentence prediction, Devlin et al. 2019); a bert keeps the pooler",
+    )
+
+    @model_validator(mode="after")
+    def _rows_are_pairs_or_inputs(self) -> Self:
+        if self.nsp and self.objective:
+            raise ValueError("nsp is for one input a row, and the objective takes pairs: leave out one of the two")
+        if not self.objective and self.adjacent != "halves":
+            raise ValueError(
+                "adjacent: without `objective`, a row is one input: leave it out, or set `objective: mlm+tlm`"
+            )
+        return self
+
+    def problems_of_text(self, lines: str, documents: str) -> Iterator[tuple[str, str]]:
+        if self.nsp and lines != "segments":
+            yield (
+                "nsp",
+                f"next sentences are second segments, but task {self.task} has `lines: {lines}`: set `options: {{lines: segments}}` there, "
+                "or `nsp: false`",
+            )
+        yield from super().problems_of_text(lines, documents)
+
+    def objectives(self, model: "PreTrainedModel", train: Tokens) -> tuple[Head, Head]:
+        if self.objective:
+            return PairHead(self.masked, False, bool(self.bitext), adjacent=self.adjacent), HEADS["mlm"]
+        if not self.nsp:
+            return super().objectives(model, train)
+        languages = train.language_of
+        two_texts = (train.contexts < train.sizes) & (languages[:, 0] == languages[:, 1])
+        if not two_texts.any():
+            raise ValueError(
+                f"nsp takes texts of two lines, which are those of natural languages with `statements`, and `lines: segments` "
+                f"of task {self.task}: set nsp to false"
+            )
+        # If exchanged inputs could be longer than others, their length would tell them apart.
+        objective = NextSentenceHead(int(train.sizes[two_texts].max()), self.masked)
+        objective.attach(model)
+        return objective, HEADS["mlm"]
+
+    def work(self, plain: Count, whole: Count, attention: float, output: float, tlm: float) -> float:
+        once = super().work(plain, whole, attention, output, tlm)
+        if not self.objective:
+            return once
+        return (self.pairs_of_a_row(tlm) + (tlm if self.bitext else 0.0)) * once
