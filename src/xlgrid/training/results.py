@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.architectures import ALL_ARCHITECTURES
 from xlgrid.base.files import whole, write_text
 from xlgrid.heads import ALL_HEADS, Head
 from xlgrid.heads.tokens import Tokens
@@ -85,13 +86,15 @@ def write_tensors(path: Path, recipe: Recipe, tensors: dict[str, "torch.Tensor"]
 
 
 def packages(recipe: Recipe, head: str) -> dict[str, dict[str, str]]:
-    """An entry of run.json: the version of each package, other than xlgrid, that the method, the task or the head is from.
+    """An entry of run.json: the version of each package, other than xlgrid, that the method, the task, the head or the architecture is
+    from.
 
     Returns:
-        `{"packages": {package: version}}`, or nothing if all three are xlgrid's own.
+        `{"packages": {package: version}}`, or nothing if all are xlgrid's own.
     """
     task = {} if recipe.kind == head else ALL_TASKS.package(recipe.kind)
-    versions = ALL_METHODS.package(recipe.base) | task | ALL_HEADS.package(head)
+    architecture = ALL_ARCHITECTURES.package(recipe.scratch.architecture) if recipe.scratch else {}
+    versions = ALL_METHODS.package(recipe.base) | task | ALL_HEADS.package(head) | architecture
     return {"packages": versions} if versions else {}
 
 
