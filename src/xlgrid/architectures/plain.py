@@ -11,8 +11,8 @@ from xlgrid.architectures.begin import take_weights
 from xlgrid.data.vocabulary import Kind
 from xlgrid.heads import HEADS, Head
 from xlgrid.heads.language_modelling.nsp import NextSentenceHead
+from xlgrid.heads.language_modelling.pairs import PairHead
 from xlgrid.heads.tokens import Tokens
-from xlgrid.methods.veco.objective import PairHead
 from xlgrid.models.parameters import Count
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Plain(Pairs):
 
     def objectives(self, model: "PreTrainedModel", train: Tokens) -> tuple[Head, Head]:
         if self.objective:
-            return PairHead(self.masked, False, bool(self.bitext), adjacent=self.adjacent), HEADS["mlm"]
+            return PairHead(self.masked, bool(self.bitext), self.adjacent), HEADS["mlm"]
         if not self.nsp:
             return super().objectives(model, train)
         languages = train.language_of

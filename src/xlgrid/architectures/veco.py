@@ -11,7 +11,7 @@ from xlgrid.architectures.plain import Pairs
 from xlgrid.heads import HEADS, Head
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods.veco.names import STREAM, is_cross_attention
-from xlgrid.methods.veco.objective import PairHead
+from xlgrid.methods.veco.objective import CrossPairHead
 from xlgrid.models.parameters import Count
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Veco(Pairs):
             modules.load_cross_attention(model, encoder / "model.safetensors")
 
     def objectives(self, model: "PreTrainedModel", train: Tokens) -> tuple[Head, Head]:
-        return PairHead(self.masked, True, self._has_tlm, self.detach, self.adjacent), HEADS["mlm"]
+        return CrossPairHead(self.masked, self._has_tlm, self.detach, self.adjacent), HEADS["mlm"]
 
     @property
     def _has_tlm(self) -> bool:

@@ -13,9 +13,9 @@ from veco_fixture import model_of
 
 from xlgrid.data import batches
 from xlgrid.heads.language_modelling.mlm import Masked
-from xlgrid.heads.language_modelling.pairs import pairs_of
+from xlgrid.heads.language_modelling.pairs import JOINED, PairHead, pairs_of
 from xlgrid.heads.tokens import Tokens
-from xlgrid.methods.veco.objective import JOINED, PairHead
+from xlgrid.methods.veco.objective import CrossPairHead
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 IGNORED = -100
@@ -41,7 +41,7 @@ def test_segments_of_bert_have_one_separator_between_them(tmp_path: Path) -> Non
     pairs = pairs_of(row, np.array([0]))
     assert pairs.values.tolist() == [2, 5, 6, 4, 2, 7, 4] and pairs.sizes.tolist() == [4, 3]
     torch.manual_seed(1)
-    batch = PairHead().collate(row, np.array([0]), token_types=True)
+    batch = CrossPairHead().collate(row, np.array([0]), token_types=True)
     assert batch[f"{JOINED}input_ids"].shape == (1, 6)
     assert batch[f"{JOINED}token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1]] and not batch["token_type_ids"].any()
 
@@ -54,7 +54,7 @@ def test_inputs_of_tlm_are_the_rows_of_bitext_with_the_masks_of_the_pairs(tokens
     rows = np.array([5, 0, 4, 2])
     for seed in range(20):
         torch.manual_seed(seed)
-        batch = PairHead(Masked(bitext=0.5)).collate(tokens, rows, token_types=False)
+        batch = CrossPairHead(Masked(bitext=0.5)).collate(tokens, rows, token_types=False)
         ids, mask, labels = (batch[f"{JOINED}{name}"] for name in ("input_ids", "attention_mask", "labels"))
         whole = unmasked(ids, labels)
         assert whole.tolist() == [[2, 32, 4, 4, 43, 4, 0, 0, 0], [2, 30, 31, 4, 4, 40, 41, 42, 4]]
@@ -75,7 +75,7 @@ def test_shares_of_masked_tokens_are_those_of_texts_and_of_bitext(tmp_path: Path
     chosen = np.zeros((2, 2))
     for seed in range(20):
         torch.manual_seed(seed)
-        batch = PairHead(Masked(mono=0.15, bitext=0.25)).collate(mixed, np.arange(80), token_types=False)
+        batch = CrossPairHead(Masked(mono=0.15, bitext=0.25)).collate(mixed, np.arange(80), token_types=False)
         masked = (batch["labels"] != IGNORED).sum(1).reshape(2, 2, 40)
         # [x and y, text and bitext]
         chosen += masked.sum(2).numpy()
@@ -117,7 +117,7 @@ def test_each_loss_is_that_of_transformers(tokens: Tokens) -> None:
     model = model_of().double()
     model.config.pad_token_id = 1
     torch.manual_seed(3)
-    head, rows = PairHead(Masked(mono=0.4, bitext=0.4)), np.array([4, 0, 3, 5, 1, 2])
+    head, rows = CrossPairHead(Masked(mono=0.4, bitext=0.4)), np.array([4, 0, 3, 5, 1, 2])
     batch = head.collate(tokens, rows, token_types=False)
     # XLM-R counts positions from the padding, 1.
     for name in ("input_ids", f"{JOINED}input_ids"):
@@ -135,7 +135,7 @@ def test_xlm_is_the_same_objective_without_s(tokens: Tokens) -> None:
     model, rows = model_of(), np.array([4, 0, 1])
     computed = {}
     for cross in (True, False):
-        head = PairHead(Masked(mono=0.5, bitext=0.5), cross=cross)
+        head = (CrossPairHead if cross else PairHead)(Masked(mono=0.5, bitext=0.5))
         torch.manual_seed(3)
         batch = head.collate(tokens, rows, token_types=False)
         batch["input_ids"] = batch["input_ids"].masked_fill(batch["input_ids"] == 0, 1)
@@ -149,9 +149,11 @@ def test_xlm_is_the_same_objective_without_s(tokens: Tokens) -> None:
 def test_without_bitext_there_is_no_tlm(tokens: Tokens) -> None:
     model = model_of()
     torch.manual_seed(1)
-    batch = PairHead().collate(tokens, np.array([0, 1]), token_types=False)
-    assert float(PairHead().losses(model, batch)["TLM"]) == 0.0 and PairHead().terms_of_losses(batch)["TLM"] == 0
-    head = PairHead(Masked(mono=0.5, bitext=0.5), tlm=False)
+    batch = CrossPairHead().collate(tokens, np.array([0, 1]), token_types=False)
+    assert (
+        float(CrossPairHead().losses(model, batch)["TLM"]) == 0.0 and CrossPairHead().terms_of_losses(batch)["TLM"] == 0
+    )
+    head = CrossPairHead(Masked(mono=0.5, bitext=0.5), tlm=False)
     batch = head.collate(tokens, np.array([4]), token_types=False)
     assert set(batch) == {"input_ids", "attention_mask", "labels"}
     assert tuple(head.losses(model, batch)) == ("MLM", "CA-MLM")
@@ -161,7 +163,7 @@ def test_without_bitext_there_is_no_tlm(tokens: Tokens) -> None:
 def test_the_gradient_of_ca_mlm_stops_at_h_of_the_partner(tokens: Tokens, detach: bool) -> None:
     """Dropout of 0, so that S of both rows is the same function; the reference encodes the partner without a graph."""
     model = model_of()
-    head = PairHead(Masked(mono=0.5, bitext=0.5), tlm=False, detach=detach)
+    head = CrossPairHead(Masked(mono=0.5, bitext=0.5), tlm=False, detach=detach)
     torch.manual_seed(3)
     batch = head.collate(tokens, np.array([4, 5]), token_types=False)
     batch["input_ids"] = batch["input_ids"].masked_fill(batch["input_ids"] == 0, 1)
@@ -191,7 +193,7 @@ def test_a_model_without_a_language_modelling_head_is_refused(tokens: Tokens) ->
     model = BertForMaskedLM(BertConfig(**sizes))
     del model.cls
     torch.manual_seed(1)
-    head = PairHead(cross=False)
+    head = PairHead()
     with pytest.raises(ValueError, match="pairs are for the families of BERT"):
         head.losses(model, head.collate(tokens, np.array([0]), token_types=False))
 
@@ -199,7 +201,7 @@ def test_a_model_without_a_language_modelling_head_is_refused(tokens: Tokens) ->
 @pytest.mark.parametrize("s_stream", ["self+cross", "cross"])
 def test_no_layer_of_h_but_the_last_has_an_influence_on_ca_mlm(tokens: Tokens, s_stream: str) -> None:
     """While the objective computes H, all layers but the last return noise, and the last what it returned without the noise."""
-    model, head = model_of(s_stream=s_stream, layers=3), PairHead(Masked(mono=0.5, bitext=0.5), tlm=False)
+    model, head = model_of(s_stream=s_stream, layers=3), CrossPairHead(Masked(mono=0.5, bitext=0.5), tlm=False)
     torch.manual_seed(1)
     batch = head.collate(tokens, np.arange(len(tokens)), token_types=False)
     streams: list[str] = []
