@@ -29,3 +29,9 @@ def model_of(**more: Any) -> Any:
 def pairs() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Three inputs x of nine tokens, and their partners y of six; some end with padding."""
     return batch(3), {name: tensor[:3] for name, tensor in batch(4, length=6).items()}
+
+
+def first_stream(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The last layer of H, [inputs, longest, size]."""
+    states: torch.Tensor = model.base_model(**inputs).last_hidden_state
+    return states

@@ -80,23 +80,13 @@ def _without_self_attention() -> Any:
     return CrossLayer
 
 
-def first_stream(model: "PreTrainedModel", inputs: dict[str, Tensor]) -> Tensor:
-    """The last layer of H, [inputs, longest, size].
-
-    Args:
-        inputs: `input_ids` and `attention_mask`, [inputs, longest], and further arguments of the encoder's forward.
-    """
-    states: Tensor = model.base_model(**inputs).last_hidden_state
-    return states
-
-
 def second_stream(
     model: "PreTrainedModel", inputs: dict[str, Tensor], partners: Tensor, partner_mask: Tensor, detach: bool = True
 ) -> Tensor:
     """The last layer of S, [inputs, longest, size], of a model with `install`.
 
     Args:
-        inputs: as in `first_stream`.
+        inputs: `input_ids` and `attention_mask`, [inputs, longest], and further arguments of the encoder's forward.
         partners: the last layer of H of the partner of each input, [inputs, longest of the partners, size].
         partner_mask: 1 for the tokens of the partners and 0 for padding, [inputs, longest of the partners].
         detach: treat `partners` as constants: no gradient goes from S to H (section 2.2).

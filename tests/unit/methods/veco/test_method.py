@@ -9,7 +9,7 @@ import torch
 from models_fixture import model_of as other_model
 from safetensors.torch import load_file, save_file
 from tokens_fixture import write
-from veco_fixture import model_of, pairs
+from veco_fixture import first_stream, model_of, pairs
 
 from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
@@ -62,7 +62,7 @@ def test_the_head_reads_both_streams_side_by_side(encoder: Path, kind: str) -> N
     model, pretrained = installed(encoder, kind), model_of()
     first, second = pairs()
     with torch.no_grad():
-        states, partners = (modules.first_stream(pretrained, inputs) for inputs in (first, second))
+        states, partners = (first_stream(pretrained, inputs) for inputs in (first, second))
         both = torch.cat(
             [states, modules.second_stream(pretrained, first, partners, second["attention_mask"])], -1
         ).numpy()

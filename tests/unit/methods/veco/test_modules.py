@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.special import erf
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM, XLMRobertaForCausalLM, XLMRobertaModel
-from veco_fixture import model_of, pairs, scratch
+from veco_fixture import first_stream, model_of, pairs, scratch
 from xmod_fixture import VOCABULARY, batch
 
 from xlgrid.architectures import architecture_of
@@ -25,7 +25,7 @@ STREAMS = ("self+cross", "cross")
 def stream_of_x(model: Any) -> torch.Tensor:
     """S of x with its partner y."""
     first, second = pairs()
-    return modules.second_stream(model, first, modules.first_stream(model, second), second["attention_mask"])
+    return modules.second_stream(model, first, first_stream(model, second), second["attention_mask"])
 
 
 def test_s_with_a_causal_mask_is_the_decoder_of_transformers() -> None:
@@ -39,7 +39,7 @@ def test_s_with_a_causal_mask_is_the_decoder_of_transformers() -> None:
     real = first["attention_mask"].bool()
     causal = torch.ones(9, 9, dtype=torch.bool).tril() & real[:, None, None]
     with torch.no_grad():
-        partners = modules.first_stream(model, second)
+        partners = first_stream(model, second)
         inputs = {"input_ids": first["input_ids"], "attention_mask": causal}
         states = modules.second_stream(model, inputs, partners, second["attention_mask"])
         memory = {"encoder_hidden_states": partners, "encoder_attention_mask": second["attention_mask"]}
@@ -113,7 +113,7 @@ def test_the_loss_of_s_alone_leaves_the_input_of_h_without_gradient(detach: bool
     first, second = pairs()
     embedded = model.get_input_embeddings()(second["input_ids"]).detach().requires_grad_()
     inputs = {"inputs_embeds": embedded, "attention_mask": second["attention_mask"]}
-    partners = modules.first_stream(model, inputs)
+    partners = first_stream(model, inputs)
     modules.second_stream(model, first, partners, second["attention_mask"], detach).square().sum().backward()
     assert (embedded.grad is None) == detach
     key = model.base_model.encoder.layer[0].crossattention.self.key.weight
@@ -129,7 +129,7 @@ def test_h_is_bit_equal_to_xlm_r_with_and_without_cross_attention(s_stream: str,
     inputs = batch(4)
     with torch.no_grad():
         expected = plain.eval()(**inputs).last_hidden_state
-        assert torch.equal(modules.first_stream(model, inputs), expected)
+        assert torch.equal(first_stream(model, inputs), expected)
         logits = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()(**inputs).logits
         assert torch.equal(load_model(tmp_path, HEADS["mlm"], 0).eval()(**inputs).logits, logits)
 
@@ -143,7 +143,7 @@ def test_padding_of_x_and_of_y_changes_nothing() -> None:
         for inputs in (first, second):
             for name, fill in (("input_ids", 1), ("attention_mask", 0)):
                 inputs[name] = torch.nn.functional.pad(inputs[name], (0, 4), value=fill)
-        partners = modules.first_stream(model, second)
+        partners = first_stream(model, second)
         padded = modules.second_stream(model, first, partners, second["attention_mask"])[:, :9]
     torch.testing.assert_close(padded[real], states[real], atol=1e-6, rtol=0)
 
