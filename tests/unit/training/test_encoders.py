@@ -125,7 +125,6 @@ def test_a_head_is_trained_for_another_encoder() -> None:
         ({"of": "e5", "step": 3, "lm_head": {"languages": ["en"]}}, "in `of`, and no `step`"),
         ({"of": "e5", "vocabulary": "v", "lm_head": {"languages": ["en"]}}, "and the vocabulary of that encoder"),
         ({"of": "e5"}, "has `step`, of which it is a snapshot, or `lm_head`"),
-        ({"of": "e5", "lm_head": {"languages": ["en", "en"]}}, "`languages` has en twice"),
         ({"of": "e5", "lm_head": {"languages": ["en"]}, "training": {"snapshots": [3]}}, "has no snapshots: leave out"),
         ({"hub": "a/b", "training": {"steps": 3}}, "only an encoder from `scratch`, or an `lm_head`, is trained"),
     ],
