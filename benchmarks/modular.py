@@ -18,7 +18,7 @@ import torch
 from steps import seconds
 from transformers import XmodForMaskedLM
 
-from xlgrid.architectures.plain import Plain
+from xlgrid.architectures import architecture_of
 from xlgrid.base.arrays import Segments
 from xlgrid.base.device import default_device
 from xlgrid.heads import HEADS
@@ -55,16 +55,16 @@ def models(languages: list[int]) -> dict[str, tuple[str, int]]:
 def measure(architecture: str, number: int, arguments: argparse.Namespace) -> Measured:
     torch.set_num_threads(arguments.threads)
     device = default_device()
-    scratch = Plain(
-        kind="xlmr",
-        architecture="xmod" if architecture == "transformers" else architecture,  # type: ignore[arg-type]
-        languages=codes(number),
-        shape="base",
-        hidden=arguments.hidden,
-        layers=arguments.layers,
-        heads=arguments.hidden // 64,
-        intermediate=4 * arguments.hidden,
-    )
+    described = {
+        "architecture": "xmod" if architecture == "transformers" else architecture,
+        "languages": codes(number),
+        "shape": "base",
+        "hidden": arguments.hidden,
+        "layers": arguments.layers,
+        "heads": arguments.hidden // 64,
+        "intermediate": 4 * arguments.hidden,
+    }
+    scratch = architecture_of(described if architecture != "plain" else {"kind": "xlmr", **described})
     model: Any = scratch.new_model(arguments.vocabulary)
     if architecture == "transformers":
         model = XmodForMaskedLM(model.config)

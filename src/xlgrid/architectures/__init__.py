@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, SerializeAsAny
+from pydantic import BeforeValidator, SerializeAsAny, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from xlgrid.architectures.architecture import PRETRAINING, SHAPES, Architecture, Use
@@ -14,6 +14,7 @@ from xlgrid.architectures.mbart import MBart
 from xlgrid.architectures.plain import Plain
 from xlgrid.architectures.veco import Veco
 from xlgrid.architectures.xmod import Modular
+from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 
 ARCHITECTURES: dict[str, type[Architecture]] = {
@@ -57,19 +58,37 @@ def architecture_of(fields: Any) -> Any:
         raise ValueError(f"architecture must be a text, got {name!r}")
     own = ALL_ARCHITECTURES.find(name)
     problems = {}
-    for key in fields.keys() - own.model_fields.keys():
-        others = [other for other, each in ARCHITECTURES.items() if key in each.model_fields]
-        if others:
-            problems[key] = (
-                f"key {key!r} is for architecture {' and '.join(others)}, and this one is {name}: leave it out, or set `architecture: "
-                f"{others[0]}`"
+    for key in fields:
+        if key not in own.model_fields:
+            others = [other for other, each in ARCHITECTURES.items() if key in each.model_fields]
+            advice = (
+                "leave it out"
+                if "architecture" in fields
+                else f"leave it out, or set `architecture: {(others or [name])[0]}`"
+            )
+            problems[str(key)] = (
+                f"key {key!r} is for architecture {' and '.join(others)}, and this one is {name}: {advice}"
+                if others
+                else unknown("key", str(key), own.model_fields)
             )
     if problems:
         raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": problems})
     return own.model_validate(fields)
 
 
+# What an editor knows of an architecture of another package.
+_OfAPackage = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"architecture": {"type": "string", "not": {"enum": [*ARCHITECTURES]}}},
+            "required": ["architecture"],
+        }
+    ),
+]
+
 Scratch = Annotated[
     SerializeAsAny[Architecture],
-    BeforeValidator(architecture_of, json_schema_input_type=Plain | Modular | Veco | MBart),
+    BeforeValidator(architecture_of, json_schema_input_type=Plain | Modular | Veco | MBart | _OfAPackage),
 ]

@@ -12,7 +12,7 @@ from xlgrid.heads import HEADS, Head
 from xlgrid.heads.language_modelling.mlm import Masked, MlmHead
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Target
-from xlgrid.models.load import model_class
+from xlgrid.models.load import new_model
 from xlgrid.models.parameters import Count
 
 if TYPE_CHECKING:
@@ -32,13 +32,11 @@ class Use(NamedTuple):
     """What a grid does with an encoder.
 
     Attributes:
-        methods: name of a method -> its base.
-        started: names of the methods whose runs begin with a run on text.
+        methods: name of a method -> its base, and whether its runs begin with a run on text.
         languages: codes of the sources and targets.
     """
 
-    methods: Mapping[str, str]
-    started: Collection[str]
+    methods: Mapping[str, tuple[str, bool]]
     languages: Collection[str]
 
 
@@ -46,7 +44,8 @@ class Architecture(Strict):
     """An encoder that is pre-trained here, on texts of the study: by masked language modelling on `languages`, and by translation
     language modelling on `bitext`, unless the architecture has an objective of its own.
 
-    A subclass is one architecture. It adds its settings, and says what of the methods below differs.
+    A subclass is one architecture. It adds its settings, and overrides the methods below in which it differs. A subclass whose encoders
+    may begin with another one overrides `begins_with`, `seedless` and `take_weights`, as `xlgrid.architectures.plain.Pairs` does.
     """
 
     architecture: str
@@ -144,7 +143,7 @@ class Architecture(Strict):
 
     @property
     def known(self) -> dict[str, Any]:
-        """What is known of config.json before there is a vocabulary, for checks of methods and heads."""
+        """The entries of config.json that are known before there is a vocabulary. `Method.misfit` gets these, and no others."""
         return {"model_type": self.model_type, "num_hidden_layers": self.layers}
 
     @property
@@ -157,8 +156,9 @@ class Architecture(Strict):
         """The languages of which each has a module in every layer."""
         return ()
 
-    def problems(self, use: Use) -> Iterator[str]:
-        """The mistakes in a grid that uses the encoder, beside those that heads and methods find."""
+    def problems(self, use: Use) -> Iterator[tuple[str, str]]:
+        """The mistakes in a grid that uses the encoder, besides those that heads and methods find, as (key, what is wrong); the key is
+        empty if several keys are to blame."""
         yield from ()
 
     def problems_of_text(self, lines: str, documents: str) -> Iterator[tuple[str, str]]:
@@ -196,13 +196,15 @@ class Architecture(Strict):
 
     def new_model(self, vocabulary_size: int) -> "PreTrainedModel":
         """An encoder with a language-modelling head. Torch's generator draws the weights."""
-        config = self.configuration(vocabulary_size)
-        model: PreTrainedModel = model_class(config.model_type, HEADS["mlm"])(config)
+        model = new_model(self.configuration(vocabulary_size), HEADS["mlm"])
         self.install(model)
         return model
 
     def install(self, model: Any) -> None:
-        """Add what transformers' class of the encoder lacks, in place, to a model with or without weights."""
+        """Add what transformers' class of the encoder lacks, in place, to a model with or without weights.
+
+        It reads sizes from the model's configuration alone. Later runs load the encoder without it: only a method can add it there.
+        """
 
     def take_weights(self, model: "PreTrainedModel", encoder: Path, log: Callable[[str], None]) -> None:
         """Give a new model the weights of the encoder that it begins with.
@@ -230,14 +232,24 @@ class Architecture(Strict):
     def complete_gradients(self, weights: "Mapping[str, torch.nn.Parameter]") -> None:
         """Change the gradients of the weights that train, before an update."""
 
-    def work(self, plain: Count, whole: Count, attention: float, output: float, tlm: float) -> float:
-        """The floating-point operations of training on a token of a row.
+    def uncounted_work(self, attention: float, output: int, tlm: float) -> float:
+        """The floating-point operations of training on a token in one pass, besides those that follow from the parameters. Evaluation
+        takes a third of them.
 
         Args:
-            plain: what transformers' model of the configuration computes with.
-            whole: what the encoder computes with, with what `install` adds.
-            attention: the operations of training in the attention of all layers itself, which parameters do not count.
-            output: the number of the output embeddings.
+            attention: the operations for the attention scores of all layers of an encoder.
+            output: the number of parameters of the output embeddings.
             tlm: the share of rows that are bitext, if there is any.
         """
-        return plain.training + attention
+        return attention
+
+    def work(self, plain: Count, whole: Count, uncounted: float, tlm: float) -> float:
+        """The floating-point operations of training on a token of a row, in all passes.
+
+        Args:
+            plain: the parameters of the encoder without what `install` adds.
+            whole: its parameters with that.
+            uncounted: `uncounted_work`.
+            tlm: the share of rows that are bitext, if there is any.
+        """
+        return plain.training + uncounted

@@ -11,14 +11,13 @@ from xlgrid.heads.language_modelling.denoising import Denoising, DenoisingHead
 from xlgrid.heads.language_modelling.mlm import MASKED, Masked
 from xlgrid.heads.seq2seq.mbart import LANGUAGES, MBART, language_tokens
 from xlgrid.heads.tokens import Tokens
-from xlgrid.models.parameters import Count
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
 
 class MBart(Architecture):
-    """mBART. It learns to restore a text of `languages` from a damaged copy, and to translate a damaged text of `bitext`."""
+    """mBART (Liu et al. 2020). It learns to restore a text of `languages` from a damaged copy, and to translate a damaged text of `bitext`."""
 
     architecture: Literal["mbart"] = Field(description="an encoder and a decoder of transformers' mBART")
     kind: Literal["xlmr"] = Field("xlmr", description="the vocabulary is that of XLM-R")
@@ -42,18 +41,20 @@ class MBart(Architecture):
     def has_decoder(self) -> bool:
         return True
 
-    def problems(self, use: Use) -> Iterator[str]:
-        for method, base in use.methods.items():
-            if base != "full-ft" or method in use.started:
+    def problems(self, use: Use) -> Iterator[tuple[str, str]]:
+        for method, (base, is_started) in use.methods.items():
+            if base != "full-ft" or is_started:
                 what = f"of base {base}" if base != "full-ft" else "which begins with a run on text"
                 yield (
+                    "method",
                     f"an mBART takes full-ft without `start`, got method {method}, {what}: put the encoder into a grid of its own with a "
-                    "method of `base: full-ft`"
+                    "method of `base: full-ft`",
                 )
         if strange := [code for code in use.languages if code not in self.languages]:
             yield (
+                "",
                 f"an mBART has a token for each of {', '.join(self.languages)}, and none for {', '.join(strange)}: leave these out, or add "
-                "them to `languages` of its `scratch`"
+                "them to `languages` of its `scratch`",
             )
 
     def configuration(self, vocabulary_size: int) -> "PreTrainedConfig":
@@ -78,10 +79,10 @@ class MBart(Architecture):
         head = DenoisingHead(language_tokens(model.config), self.denoising, self.masked)
         return head, head
 
-    def work(self, plain: Count, whole: Count, attention: float, output: float, tlm: float) -> float:
+    def uncounted_work(self, attention: float, output: int, tlm: float) -> float:
         of_bitext = tlm if self.bitext else 0.0
         of_masked = self.denoising.share if self.denoising.noise == "spans" else self.masked.mono
         predicted = of_bitext + (1 - of_bitext) * (1.0 if self.denoising.predict == "all" else of_masked)
-        # A decoder has as many layers as the encoder, with self- and cross-attention. `plain` has the output embeddings at the tokens
-        # that MLM predicts.
-        return plain.training + 3 * attention + 6 * (predicted - MASKED) * output
+        # A decoder has as many layers as the encoder, with self- and cross-attention. The parameters count the output embeddings at
+        # the tokens that MLM predicts.
+        return 3 * attention + round(6 * (predicted - MASKED) * output)

@@ -113,8 +113,8 @@ class Plain(Pairs):
         objective.attach(model)
         return objective, HEADS["mlm"]
 
-    def work(self, plain: Count, whole: Count, attention: float, output: float, tlm: float) -> float:
-        once = super().work(plain, whole, attention, output, tlm)
+    def work(self, plain: Count, whole: Count, uncounted: float, tlm: float) -> float:
+        once = super().work(plain, whole, uncounted, tlm)
         if not self.objective:
             return once
         return (self.pairs_of_a_row(tlm) + (tlm if self.bitext else 0.0)) * once

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Veco(Pairs):
-    """XLM-R with a cross-attention in every layer. Its rows are pairs (x, y) of bitext or of adjacent segments (section 2.2)."""
+    """VECO: XLM-R with a cross-attention in every layer (Luo et al. 2021). Its rows are pairs (x, y) of bitext or of adjacent segments
+    (section 2.2 there, as all sections below)."""
 
     architecture: Literal["veco"] = Field(description="XLM-R with a cross-attention in every layer")
     kind: Literal["xlmr"] = Field("xlmr", description="the vocabulary is that of XLM-R")
@@ -81,11 +82,11 @@ class Veco(Pairs):
     def trains_weight(self, name: str) -> bool:
         return self.trains == "all" or is_cross_attention(name)
 
-    def work(self, plain: Count, whole: Count, attention: float, output: float, tlm: float) -> float:
+    def work(self, plain: Count, whole: Count, uncounted: float, tlm: float) -> float:
         of_second = self.pairs_of_a_row(tlm)
         of_first = of_second + (tlm if self._has_tlm else 0.0)
-        first, second = plain.training + attention, whole.training + 2 * attention
+        first, second = plain.training + uncounted, whole.training + 2 * uncounted
         if self.trains != "all":
             # The gradients of what is frozen: none in the first stream; in the second, those of the inputs alone.
-            first, second = plain.evaluation + attention / 3, second - 2 * plain.passed_trained
+            first, second = plain.evaluation + uncounted / 3, second - 2 * plain.passed_trained
         return of_first * first + of_second * second

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Modular(Architecture):
-    """X-MOD, or its baseline with a module that all languages share. It learns by masked language modelling on `languages`."""
+    """X-MOD, or its baseline with a module that all languages share (Pfeiffer et al. 2022, section 3). It learns by masked language modelling on `languages`."""
 
     architecture: Literal["xmod", "shared"] = Field(
         description="XLM-R with modules in every layer. xmod: one for each language; shared: one for all languages"

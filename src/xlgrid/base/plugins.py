@@ -1,4 +1,4 @@
-"""Methods, heads and tasks that other installed packages add to those of xlgrid, by entry points."""
+"""Methods, heads, tasks and architectures that other installed packages add to those of xlgrid, by entry points."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Extensible(Generic[T]):
     imported: dict[str, T] = field(default_factory=dict)
 
     def get(self, name: str) -> T | None:
-        """The method, head or task of a name; None if there is none.
+        """What has a name; None if there is none.
 
         Raises:
             ValueError: two packages declare the name, or the entry point cannot be imported or has an unsuitable value; the
@@ -49,7 +49,7 @@ class Extensible(Generic[T]):
         return self.imported.get(name)
 
     def find(self, name: str) -> T:
-        """The method, head or task of a name.
+        """What has a name.
 
         Raises:
             ValueError: there is none, and the message names the nearest; or as `get`.
@@ -63,7 +63,7 @@ class Extensible(Generic[T]):
         return list(dict.fromkeys([*self.builtin, *(point.name for point in self._entry_points())]))
 
     def known(self) -> Iterator[T]:
-        """The methods, heads or tasks of xlgrid, and those that have been imported from packages so far."""
+        """Those of xlgrid, and those that have been imported from packages so far."""
         yield from self.builtin.values()
         yield from self.imported.values()
 

@@ -70,7 +70,8 @@ class Method:
         return True
 
     def passes(self, name: str) -> int:
-        """How often a parameter computes for a token of an input, for another input that the method reads beside it included."""
+        """How many times a forward pass uses a parameter for each token of an input. Passes over a second input, such as a translation,
+        count."""
         return 1
 
     @property

@@ -45,6 +45,17 @@ def model_class(model_type: str | None, head: Head) -> Any:
     return FAMILIES[model_type].extend(known) if model_type in FAMILIES else known
 
 
+def new_model(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
+    """A model with a head. Torch's generator draws the weights.
+
+    Raises:
+        ValueError: as `model_class`.
+    """
+    maker = model_class(config.model_type, head)
+    model: PreTrainedModel = maker(config) if config.model_type in (*FAMILIES, MBART) else maker.from_config(config)
+    return model
+
+
 def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
     """A model with a head whose parameters have names and shapes but no numbers (they are on torch's meta device).
 
@@ -55,10 +66,9 @@ def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
 
     # An encoder-decoder is made from the configuration of its encoder.
     config = getattr(config, "encoder", config)
-    maker = model_class(config.model_type, head)
     try:
         with torch.device("meta"):
-            return maker(config) if config.model_type in (*FAMILIES, MBART) else maker.from_config(config)
+            return new_model(config, head)
     except ValueError:
         raise
     except Exception as error:  # Transformers and torch raise errors of many types.

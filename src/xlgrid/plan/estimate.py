@@ -273,11 +273,12 @@ class Estimate:
         # The dev sets are evaluated without what the architecture adds.
         without = self._count(config, entry.task, recipe.base, {}, pretraining=True)
         counted = self._count(config, entry.task, recipe.base, {}, pretraining=True, architecture=scratch)
-        attention = attention_work(config.num_hidden_layers, config.hidden_size, length)
+        attention: float = attention_work(config.num_hidden_layers, config.hidden_size, length)
         output = config.hidden_size * config.vocab_size
         head_alone = recipe.lm_head is not None and recipe.lm_head.trains == "head"
         if scratch:
-            of_token = scratch.work(without, counted, attention, output, settings.tlm)
+            attention = scratch.uncounted_work(attention, output, settings.tlm)
+            of_token = scratch.work(without, counted, attention, settings.tlm)
         elif head_alone:
             # The encoder goes forward only, and gradients pass the output embeddings.
             of_token = without.evaluation + attention / 3 + 2 * entry.task.head.output_share * output

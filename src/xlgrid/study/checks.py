@@ -293,13 +293,13 @@ def _architectures(study: "Study") -> Iterator[str]:
     for name, grid in study.grids.items():
         parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
         use = Use(
-            {key: study.methods[key].base for key in grid.method},
-            [key for key in grid.method if study.methods[key].start],
+            {key: (study.methods[key].base, study.methods[key].start is not None) for key in grid.method},
             [*dict.fromkeys(code for part in parts for code in part.languages)],
         )
         for encoder in grid.encoder:
             if scratch := study.encoders[study.encoders[encoder].of or encoder].scratch:
-                yield from (f"grids.{name}: encoder {encoder}: {problem}" for problem in scratch.problems(use))
+                for key, problem in scratch.problems(use):
+                    yield f"grids.{name}{f'.{key}' if key else ''}: encoder {encoder}: {problem}"
 
 
 def _held_out(study: "Study") -> Iterator[str]:

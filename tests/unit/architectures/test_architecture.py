@@ -1,7 +1,7 @@
 """What a study says of an encoder from scratch, and the model before its first step."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from scratch_fixture import recipe
 from transformers import AutoConfig
 
-from xlgrid.architectures import SHAPES, architecture_of
+from xlgrid.architectures import SHAPES, Architecture, architecture_of
 from xlgrid.architectures.plain import Plain
 from xlgrid.heads import HEADS
 from xlgrid.models.parameters import HUB, Count
@@ -134,7 +134,7 @@ VECO = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"], "bite
         ({"kind": "bert"}, "kind"),
         (
             {"reduction": 4},
-            "'reduction' is for architecture xmod and shared, and this one is veco: .* `architecture: xmod`",
+            "'reduction' is for architecture xmod and shared, and this one is veco: leave it out",
         ),
         ({"nsp": True}, "'nsp' is for architecture plain, and this one is veco"),
         ({"objective": "mlm+tlm"}, "objective"),
@@ -213,10 +213,10 @@ FIRST, SECOND = 60.0 + 5, 120.0 + 10
         ({"objective": "ca-mlm", "begin": "a", "trains": "cross-attention"}, 20.0 + 5 / 3 + SECOND - 2 * 10),
         ({"architecture": "shared"}, FIRST),
         ({"architecture": "mbart"}, 60.0 + 3 * 5 + 6 * (1.0 - 0.15) * 100),
-        ({"architecture": "mbart", **PAPER}, 60.0 + 3 * 5 + 6 * (0.5 + 0.5 * 0.15 - 0.15) * 100),
+        ({"architecture": "mbart", **PAPER}, 60.0 + 3 * 5 + round(6 * (0.5 + 0.5 * 0.15 - 0.15) * 100)),
         (
             {"architecture": "mbart", "denoising": {"predict": "masked"}},
-            60.0 + 3 * 5 + 6 * (0.5 + 0.5 * 0.35 - 0.15) * 100,
+            60.0 + 3 * 5 + round(6 * (0.5 + 0.5 * 0.35 - 0.15) * 100),
         ),
     ],
 )
@@ -224,7 +224,8 @@ def test_the_work_of_training_on_a_token_has_all_passes_of_the_objective(
     fields: dict[str, object], work: float
 ) -> None:
     scratch = architecture_of(VECO | fields)
-    assert scratch.work(PLAIN, WHOLE, 5.0, 100.0, 0.5) == pytest.approx(work)
+    uncounted = scratch.uncounted_work(5.0, 100, 0.5)
+    assert scratch.work(PLAIN, WHOLE, uncounted, 0.5) == pytest.approx(work)
 
 
 def test_pairs_are_read_from_a_task_of_their_own_if_it_is_named() -> None:
@@ -252,3 +253,24 @@ def test_transformers_knows_no_more_of_cross_attention_than_one_entry() -> None:
     config = architecture_of(VECO | {"s_stream": "cross"}).configuration(50).to_diff_dict()
     plain = architecture_of(VECO | {"architecture": "plain"}).configuration(50).to_diff_dict()
     assert config == plain | {"s_stream": "cross"}
+
+
+def test_a_key_of_another_architecture_names_it_where_no_architecture_is_stated() -> None:
+    with pytest.raises(ValueError, match=r"'reduction' is for .*set `architecture: xmod`; unknown key 'foo'"):
+        architecture_of({"languages": ["en"], "reduction": 2, "foo": 1})
+
+
+class Electra(Architecture):
+    """An encoder of a type whose models transformers finds by its Auto classes."""
+
+    architecture: Literal["electra"]
+
+    @property
+    def model_type(self) -> str:
+        return "electra"
+
+
+def test_an_architecture_may_be_of_any_type_that_predicts_masked_tokens() -> None:
+    scratch = Electra(architecture="electra", languages=("en",), hidden=8, layers=1, heads=2, intermediate=8)  # type: ignore[call-arg]
+    model = scratch.new_model(20)
+    assert model(input_ids=torch.full((1, 4), 7)).logits.shape == (1, 4, 20)

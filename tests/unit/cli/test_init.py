@@ -56,3 +56,9 @@ def test_a_signal_of_a_scheduler_leaves_no_half_written_file(tmp_path: Path, num
     )
     process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path)
     assert process.returncode == 128 + number and [*tmp_path.iterdir()] == []
+
+
+def test_the_schema_of_studies_loads_no_torch() -> None:
+    """Snakemake reads the study at its start, and so does nearly every command."""
+    code = "import sys, xlgrid.study.schema; print([name for name in ('torch', 'transformers') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

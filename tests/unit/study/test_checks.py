@@ -359,7 +359,7 @@ def test_an_mbart_is_fine_tuned_for_labels_and_translations() -> None:
         ({"method": ["started"]}, "takes full-ft without `start`, got method started, which begins with a run on text"),
         (
             {"task": ["ner"]},
-            "task ner, encoder mbart: an mBART is for tasks with the heads sequence and seq2seq, got token",
+            "task ner, encoder mbart: an mBART is for tasks with the heads sequence and seq2seq, got token: put the encoder into a grid",
         ),
         ({"target": ["qb1", "qc1"]}, "mBART has a token for each of qa1, qb1, and none for qc1: leave these out"),
         ({"source": ["qc1"]}, "and none for qc1"),

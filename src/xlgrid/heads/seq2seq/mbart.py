@@ -40,7 +40,7 @@ def mbart_class(head: str) -> Any:
         return transformers.MBartForConditionalGeneration
     if head not in FINE_TUNED:
         raise ValueError(
-            f"an mBART is for tasks with the heads {' and '.join(FINE_TUNED)}, got {head}: leave the task out"
+            f"an mBART is for tasks with the heads {' and '.join(FINE_TUNED)}, got {head}: put the encoder into a grid of its own, without the task"
         )
     if head == "sequence":
         return _classifier(transformers.MBartForSequenceClassification)

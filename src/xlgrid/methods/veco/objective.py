@@ -7,14 +7,13 @@ With the masked inputs x̂ and ŷ, training adds up three losses, each the mean 
     CA-MLM    -log P(x | ŷ, x̂) - log P(y | x̂, ŷ)     by S, equations 12 and 13
     TLM       -log P(x, y | [x̂; ŷ])                  by H, of bitext alone; the same tokens are masked
 
-Without CA-MLM it is the objective of XLM (Conneau and Lample 2019).
+MLM and TLM are those of `xlgrid.heads.language_modelling.pairs`.
 """
 
 from typing import TYPE_CHECKING, Literal
 
 from xlgrid.heads.language_modelling.mlm import Masked
 from xlgrid.heads.language_modelling.pairs import PairHead, negative_log_likelihood
-from xlgrid.methods.veco import modules
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +49,8 @@ class CrossPairHead(PairHead):
     def losses_of_both(
         self, model: "PreTrainedModel", inputs: "Batch", states: "torch.Tensor", labels: "torch.Tensor"
     ) -> dict[str, "torch.Tensor"]:
+        from xlgrid.methods.veco import modules
+
         # The partner of each x is a y, and that of each y is an x.
         partners, partner_mask = (tensor.roll(len(labels) // 2, 0) for tensor in (states, inputs["attention_mask"]))
         both = modules.second_stream(model, inputs, partners, partner_mask, self.detach)
