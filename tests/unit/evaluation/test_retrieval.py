@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scratch_fixture import pretrain
 
-from xlgrid.architectures.plain import Plain
+from xlgrid.architectures import architecture_of
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
@@ -30,7 +30,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         make_text(code, path, TextSettings(sentences=100, seed=0))
     size: Any = {"vocab": 300, "hidden": 16, "layers": 2, "heads": 2, "intermediate": 16}
     modules: Any = {"architecture": "xmod", "reduction": 2} if request.param == "xmod" else {}
-    pretrain(Plain(kind="xlmr", languages=CODES, **size, **modules), texts, folder / "encoder")
+    pretrain(architecture_of({"kind": "xlmr", "languages": CODES, **size, **modules}), texts, folder / "encoder")
     for kind, target in (("tatoeba", PAIR), ("tatoeba", TWINS), ("bucc", PAIR)):
         make_meanings(kind, {"n": 100}, folder / "meanings.parquet")
         make_data(kind, {"n": 100}, target, folder / "meanings.parquet", folder / f"{kind}-{target}")

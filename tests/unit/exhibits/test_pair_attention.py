@@ -11,6 +11,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
 
+from xlgrid.architectures import architecture_of
 from xlgrid.exhibits import PairAttention
 from xlgrid.exhibits.pair_attention import attention_on
 from xlgrid.results.identity import Encoder
@@ -154,9 +155,13 @@ def test_bad_input_is_named(encoder: Path, tmp_path: Path) -> None:
 
 
 def test_encoders_with_modules_for_languages_or_a_decoder_are_refused() -> None:
-    names = ("xmod", "plain", "mbart")
-    scratch = {name: SimpleNamespace(architecture=name, layers=3 if name == "mbart" else 2) for name in names}
-    study: Any = SimpleNamespace(encoders={name: SimpleNamespace(modules={}, scratch=scratch[name]) for name in names})
+    scratch = {
+        name: architecture_of({"architecture": name, "languages": ["en"], "layers": layers})
+        for name, layers in (("xmod", 2), ("plain", 2), ("mbart", 3))
+    }
+    study: Any = SimpleNamespace(
+        encoders={name: SimpleNamespace(modules={}, scratch=described) for name, described in scratch.items()}
+    )
     exhibit = PairAttention(title="t", encoders=("xmod", "plain", "plane", "mbart"), texts=TEXTS, layer=3)
     wrong = list(exhibit.problems(study, {}))
     assert [text.partition(":")[0] for text in wrong] == ["encoders", "encoders", "layer", "layer", "encoders"]
