@@ -318,7 +318,7 @@ def test_a_cancelled_task_ends_its_jobs_by_the_same_signal(begin: Any, code: int
 
 
 def started(runner: Any, monkeypatch: pytest.MonkeyPatch, before: Status | None = None, ends: bool = False) -> None:
-    """Start the first job, with a shell that is none."""
+    """Start the first job. No shell runs."""
     monkeypatch.setattr(worker, "spawn", lambda *_: (2**22 + 1, os.open(os.devnull, os.O_WRONLY)))
     monkeypatch.setattr(worker, "must_end", lambda: ends)
     if before:

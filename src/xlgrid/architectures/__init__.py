@@ -76,7 +76,7 @@ def architecture_of(fields: Any) -> Any:
     return own.model_validate(fields)
 
 
-# What an editor knows of an architecture of another package.
+# The schema, for editors, of an architecture of another package, whose settings xlgrid does not know.
 _OfAPackage = Annotated[
     dict[str, Any],
     WithJsonSchema(

@@ -1,4 +1,4 @@
-"""What a study says of an encoder from scratch, and what every architecture answers about it."""
+"""The settings that a study writes for an encoder from scratch, and the methods of every architecture."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path

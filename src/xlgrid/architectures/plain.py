@@ -33,7 +33,7 @@ class Pairs(Architecture):
     )
 
     def seedless(self, begin: str | None) -> Self:
-        return self.model_copy(update={"seed": 0, "begin": begin})
+        return super().seedless(begin).model_copy(update={"begin": begin})
 
     @property
     def begins_with(self) -> str | None:

@@ -36,7 +36,7 @@ class Extensible(Generic[T]):
     imported: dict[str, T] = field(default_factory=dict)
 
     def get(self, name: str) -> T | None:
-        """What has a name; None if there is none.
+        """The object of a name; None if there is none.
 
         Raises:
             ValueError: two packages declare the name, or the entry point cannot be imported or has an unsuitable value; the
@@ -49,7 +49,7 @@ class Extensible(Generic[T]):
         return self.imported.get(name)
 
     def find(self, name: str) -> T:
-        """What has a name.
+        """The object of a name.
 
         Raises:
             ValueError: there is none, and the message names the nearest; or as `get`.
@@ -63,7 +63,7 @@ class Extensible(Generic[T]):
         return list(dict.fromkeys([*self.builtin, *(point.name for point in self._entry_points())]))
 
     def known(self) -> Iterator[T]:
-        """Those of xlgrid, and those that have been imported from packages so far."""
+        """The objects of xlgrid, and those that have been imported from packages so far."""
         yield from self.builtin.values()
         yield from self.imported.values()
 

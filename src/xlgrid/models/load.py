@@ -15,7 +15,7 @@ from xlgrid.base.errors import Damaged, first_sentence, whole_again
 from xlgrid.data.weights import missing_of_encoder, unlike
 from xlgrid.heads import Head
 from xlgrid.heads.families import EMBEDDINGS, FAMILIES, has_modules, is_embedding, layer_of, module_of, without_class
-from xlgrid.heads.probe import head_problem, quiet, type_problem
+from xlgrid.heads.probe import head_problem, is_known, quiet, type_problem
 from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.tokens import Tokens
@@ -52,7 +52,7 @@ def new_model(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
         ValueError: as `model_class`.
     """
     maker = model_class(config.model_type, head)
-    model: PreTrainedModel = maker(config) if config.model_type in (*FAMILIES, MBART) else maker.from_config(config)
+    model: PreTrainedModel = maker(config) if is_known(config.model_type) else maker.from_config(config)
     return model
 
 
