@@ -220,7 +220,7 @@ def become(
         nested = job.kind == "snakemake"
         os.chdir(bundle.origin if nested and bundle.origin else bundle.directory)
         if job.benchmark:
-            benchmark(job.benchmark)
+            benchmark(job.benchmark, command is None)
         execute(job, command, folder)
     except BaseException:
         os.write(2, traceback.format_exc().encode())
@@ -276,19 +276,29 @@ def bash(text: str, folder: Path) -> NoReturn:
     os.execvp(words[0], words)
 
 
-def benchmark(path: str) -> None:
-    """Fork again. The new process returns; this one measures it, writes Snakemake's benchmark table, and exits."""
+def benchmark(path: str, is_program: bool) -> None:
+    """Fork again. The new process returns; this one measures it, writes Snakemake's benchmark table, and exits.
+
+    Args:
+        is_program: the new process becomes another program, and the memory of this one, which it has until then, does not count.
+    """
     from snakemake.benchmark import benchmarked, write_benchmark_records
 
     watcher = os.getpid()
+    # The sending end closes when the new process becomes a program, or ends.
+    receiving, sending = os.pipe()
     pid = os.fork()
     if pid == 0:
         die_with_parent()
         if os.getppid() != watcher:
             os._exit(1)
+        if not is_program:
+            os.close(sending)
         return
+    os.close(sending)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
+    os.read(receiving, 1)
     with benchmarked(pid) as record:
         _, ended = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(ended)
