@@ -7,7 +7,9 @@ OUTPUTS: results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{
 
 
 rule evaluate:
+    """A cell: one evaluation of a run on a target."""
     input:
+        # The run, or none of a method without training; its encoder; the test set; and the run on text of the target.
         inputs(Cell),
     output:
         "results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json",
@@ -15,11 +17,8 @@ rule evaluate:
         "results/{study}/logs/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.log",
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=30,
-        gpu=SETTINGS.gpus,
+        **job(runtime=30, gpu=SETTINGS.gpus),
     # The path of tokens of companions has a `~`, which a warm worker reads in quotes alone.
     # There are thousands of these jobs, so nothing is computed for each: `params` would be. A cell has its seconds in it, so there
     # is no `benchmark`, which would be as many files again.
@@ -29,7 +28,9 @@ rule evaluate:
 
 
 rule attention:
+    """The attention of a run on two targets."""
     input:
+        # The run, its encoder and vocabulary, the test sets, and the runs on text of the targets.
         inputs(Contrast),
     output:
         "results/{study}/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.json",
@@ -37,11 +38,8 @@ rule attention:
         "results/{study}/logs/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.log",
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=30,
-        gpu=SETTINGS.gpus,
+        **job(runtime=30, gpu=SETTINGS.gpus),
     params:
         tokens=lambda w, input: [f"--tokens={w.target}={input.tokens[0]}", f"--tokens={w.other}={input.tokens[1]}"],
         text_runs=lambda w, input: [

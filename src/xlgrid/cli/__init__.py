@@ -44,11 +44,9 @@ COMMANDS = {
     "Called by the rules: vocabularies and encoders": (
         encoders.vocabulary,
         encoders.fetch_vocabulary,
-        encoders.copy_vocabulary,
         encoders.pretrain,
         encoders.snapshot_encoder,
         encoders.fetch_encoder,
-        encoders.copy_encoder,
     ),
     "Called by the rules: runs, cells and results": (
         runs.import_adapter,

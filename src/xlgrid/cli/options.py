@@ -16,6 +16,7 @@ Output = Annotated[Path, typer.Option(help="the file or folder to write")]
 OutputFolder = Annotated[Path, typer.Option("--output", help="the folder to write to")]
 _LOCK = "the lock file, which keeps the commits of what is fetched from the Hub"
 LockFile = Annotated[Path, typer.Option(help=_LOCK)]
+HubLock = Annotated[Path | None, typer.Option(help="the lock file, if it comes from the Hub")]
 ConfiguredLock = Annotated[Path | None, typer.Option(help=_LOCK, show_default="hub_lock of config.yaml")]
 Revision = Annotated[str, typer.Option(help="the branch, tag or commit on the Hub")]
 Kind = Annotated[str, typer.Argument(help="the kind of task, such as wikiann or sequence")]

@@ -7,6 +7,7 @@ import typer
 
 from xlgrid.cli.options import (
     EncoderFolder,
+    HubLock,
     OfStudy,
     Output,
     Pace,
@@ -71,7 +72,7 @@ def evaluate(
 ) -> None:
     """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate, evaluate_bare
-    from xlgrid.results.identity import bare_cell
+    from xlgrid.products.evaluate import bare_cell
 
     if run:
         evaluate(folder_of(run), folder_of(encoder), tokens, target, output, text_run and folder_of(text_run), study)
@@ -123,7 +124,7 @@ def import_adapter(
     encoder: EncoderFolder,
     output: Output,
     revision: Revision = "main",
-    lock: Annotated[Path | None, typer.Option(help="the lock file, if the adapter comes from the Hub")] = None,
+    lock: HubLock = None,
 ) -> None:
     """Take an adapter in the layout of AdapterHub as a run on text, instead of training one."""
     from xlgrid.training.adapters import import_adapter

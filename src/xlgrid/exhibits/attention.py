@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import Exhibit, Facts, PlanView, Rendering, StudyView
 from xlgrid.languages.sources import NONE, Target
-from xlgrid.results.identity import Contrast
+from xlgrid.products.evaluate import Contrast
 from xlgrid.results.naming import Values
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from xlgrid.exhibits.drawing.sheet import Sheet
-    from xlgrid.results.identity import Cell
+    from xlgrid.products.evaluate import Cell
 
 # The axes that tell the lines of the table apart; seeds are averaged over.
 AXES = ("task", "encoder", "method", "source")

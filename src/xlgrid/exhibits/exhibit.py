@@ -14,8 +14,8 @@ from pydantic import Field
 from xlgrid.base.files import write_text
 from xlgrid.base.settings import Strict
 from xlgrid.exhibits.latex import Latex
+from xlgrid.products.evaluate import with_values
 from xlgrid.results.claims import Claim
-from xlgrid.results.identity import with_values
 from xlgrid.results.naming import Published, Values
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.drawing.sheet import Sheet
-    from xlgrid.results.identity import Cell, Contrast, Encoder, Run
+    from xlgrid.products.encode import Encoder
+    from xlgrid.products.evaluate import Cell, Contrast
+    from xlgrid.products.train import Run
 
 P = TypeVar("P", "Cell", "Contrast", "Encoder", "Run")
 # Encoder -> the facts of it that exhibits use as axes: name -> value.

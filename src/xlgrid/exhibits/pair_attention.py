@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
-from xlgrid.results.identity import Encoder
+from xlgrid.products.encode import Encoder
 
 if TYPE_CHECKING:
     import numpy as np

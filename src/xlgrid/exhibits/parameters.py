@@ -8,7 +8,7 @@ from pydantic import Field
 
 from xlgrid.base.names import among, unknown
 from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
-from xlgrid.results.identity import Encoder
+from xlgrid.products.encode import Encoder
 from xlgrid.results.naming import Published
 
 if TYPE_CHECKING:

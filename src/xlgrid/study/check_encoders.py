@@ -12,7 +12,7 @@ from xlgrid.heads.probe import type_problem
 from xlgrid.languages.sources import NONE, Source
 from xlgrid.models.fit import misfit_of_head, misfit_of_method
 from xlgrid.models.parameters import HUB
-from xlgrid.results.identity import Encoder
+from xlgrid.products.encode import Encoder
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study

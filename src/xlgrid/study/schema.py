@@ -277,6 +277,12 @@ class Study(Strict):
         return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
 
     @property
+    def defined_names(self) -> dict[str, list[str]]:
+        """Axis -> the names that the study defines for it; no grid need use all of them."""
+        bases = [entry.base for entry in self.methods.values()]
+        return {"task": [*self.tasks], "encoder": [*self.encoders], "method": [*self.methods], "base": bases}
+
+    @property
     def report_settings(self) -> list[str]:
         """Everything in the study that the page of its report shows itself: a change makes the page again."""
         facts = [

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from xlgrid.exhibits import Attention
-from xlgrid.results.identity import Cell, Contrast
+from xlgrid.products.evaluate import Cell, Contrast
 
 EXHIBIT = Attention(title="Attention", targets=("en-fr", "en-ar"), select={"method": ("full-ft", "qcross")})
 CELLS = [

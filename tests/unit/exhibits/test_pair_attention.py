@@ -14,7 +14,7 @@ from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
 from xlgrid.architectures import architecture_of
 from xlgrid.exhibits import PairAttention
 from xlgrid.exhibits.pair_attention import attention_on
-from xlgrid.results.identity import Encoder
+from xlgrid.products.encode import Encoder
 
 HIDDEN, HEADS, LAYERS = 16, 2, 3
 TEXTS = ("take a seat", "zuo xia xiu xi")

@@ -16,7 +16,7 @@ from xlgrid.languages.sources import Source
 from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.results.identity import Run
+from xlgrid.products.train import Run
 from xlgrid.study.schema import ImportedAdapters, TrainingEntry
 from xlgrid.training import schedule
 from xlgrid.training.encoders import configuration

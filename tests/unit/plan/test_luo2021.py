@@ -21,9 +21,11 @@ from xlgrid.methods.veco import PlugIn
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
+from xlgrid.products.encode import Encoder
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.train import Run
 from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
-from xlgrid.results.identity import Cell, Encoder, Run
 from xlgrid.study.schema import Grid, Study
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks.mlm import Options as MlmOptions

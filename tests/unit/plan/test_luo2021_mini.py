@@ -8,9 +8,9 @@ from xlgrid.exhibits import PairAttention
 from xlgrid.methods import make
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Unlabelled
+from xlgrid.products.data import Data, Unlabelled
+from xlgrid.products.train import Run
 from xlgrid.results.claims import terms
-from xlgrid.results.identity import Run
 from xlgrid.synthetic.artificial import artificial
 from xlgrid.tasks import wikiann
 

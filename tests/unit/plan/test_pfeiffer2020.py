@@ -11,9 +11,9 @@ from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
 from xlgrid.plan.plan import Plan
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import published as compare
 from xlgrid.results.claims import Term, terms
-from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study
 
 ROOT = Path(__file__).parents[3]

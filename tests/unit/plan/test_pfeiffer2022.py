@@ -20,9 +20,9 @@ from xlgrid.methods.xmod import XMod
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
 from xlgrid.plan.plan import Plan
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
-from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks.mlm import Options as MlmOptions

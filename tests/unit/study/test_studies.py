@@ -14,11 +14,11 @@ from xlgrid.exhibits import Table
 from xlgrid.methods import METHODS
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
+from xlgrid.products.train import Run
 from xlgrid.report import page as report
 from xlgrid.results import published as compare
 from xlgrid.results import records
 from xlgrid.results.claims import terms
-from xlgrid.results.identity import Run
 from xlgrid.study.schema import Grid, Study, TrainingEntry
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks import TASKS

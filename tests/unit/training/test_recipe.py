@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from xlgrid.languages.sources import Source, Target
 from xlgrid.plan.grid import started_from
-from xlgrid.results.identity import Cell, Run
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.train import Run
 from xlgrid.training.recipe import Start
 
 PAIRS = ("en-fr", "en-de", "en-zh")

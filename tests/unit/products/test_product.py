@@ -1,32 +1,35 @@
-"""Every product has one path, which leads back to it."""
+"""What every product has: a path that leads back to it, and what it is made from."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plan_fixture import EARLY, begun
 
-from xlgrid.plan.products import (
-    Claims,
-    Comparison,
-    Data,
-    Encoder,
-    Exhibit,
-    Meanings,
-    Product,
-    Report,
-    Summary,
-    Text,
-    Tokens,
-    Unlabelled,
-    Vocabulary,
-    product_of,
-)
-from xlgrid.results.identity import Cell, Contrast, Run
+from xlgrid.plan.plan import Plan
+from xlgrid.products import product_of
+from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.evaluate import Cell, Contrast
+from xlgrid.products.exhibits import Comparison, Exhibit
+from xlgrid.products.product import Product
+from xlgrid.products.report import Claims, Report, Summary
+from xlgrid.products.train import Run
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,8}", fullmatch=True).filter(lambda name: not name.endswith("."))
+
+
 codes = st.from_regex(r"[a-z]{2,3}(-[a-z]{2,3})?", fullmatch=True)
+
+
 splits = st.sampled_from(["train", "dev", "test"])
+
+
 exhibits = names.filter(lambda name: not name.endswith("-published"))
+
+
 seeds = st.integers(0, 2**32 - 1)
+
+
 products = (
     st.builds(Meanings, names, names)
     | st.builds(Data, names, names, codes, splits)
@@ -86,3 +89,15 @@ def test_products_of_different_kinds_are_different_whatever_their_names() -> Non
     """As keys of one dictionary: a text and an encoder of one name, for instance."""
     assert len({Text("s", "en"), Encoder("s", "en"), Meanings("s", "en"), Exhibit("s", "en")}) == 4
     assert len({Claims("s"), Summary("s"), Report("s")}) == 3
+
+
+def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:
+    for whole in (plan, Plan(begun(early=EARLY))):
+        for cell in whole.cells:
+            order = [product.path for product in whole.rests_on(cell)]
+            assert len(set(order)) == len(order) and order[-1] == cell.path
+            for product in whole.rests_on(cell):
+                for files in product.inputs(whole).values():
+                    earlier = [product_of(file) for file in ([files] if isinstance(files, str) else files)]
+                    paths = {whole.rests_on(each)[-1].path for each in earlier if each}
+                    assert paths <= set(order[: order.index(product.path)]), product
