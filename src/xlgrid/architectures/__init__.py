@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import BeforeValidator, SerializeAsAny, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -25,12 +25,23 @@ ARCHITECTURES: dict[str, type[Architecture]] = {
     "mbart": MBart,
 }
 
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether a class describes the encoders of an architecture of this name."""
+    if not (isinstance(value, type) and issubclass(value, Architecture)):
+        return False
+    # A type that a module names before it defines it is resolved here.
+    value.model_rebuild(raise_errors=False)
+    return value.__pydantic_complete__ and name in get_args(value.model_fields["architecture"].annotation)
+
+
 ALL_ARCHITECTURES = Extensible(
     "architecture",
     "xlgrid.architectures",
     ARCHITECTURES,
-    fits=lambda name, value: isinstance(value, type) and issubclass(value, Architecture),
-    expected="a subclass of xlgrid.architectures.Architecture",
+    fits=_fits,
+    expected="a subclass of xlgrid.architectures.Architecture with the name of the entry point as `architecture: Literal[...]`, and with "
+    "settings whose types pydantic can resolve",
 )
 
 __all__ = [
@@ -55,7 +66,9 @@ def architecture_of(fields: Any) -> Any:
         return fields
     name = fields.get("architecture", "plain")
     if not isinstance(name, str):
-        raise ValueError(f"architecture must be a text, got {name!r}")
+        got = "null" if name is None else repr(name)
+        known = ", ".join(ALL_ARCHITECTURES.names())
+        raise ValueError(f"architecture must be one of {known}, got {got}: name one, or leave it out for plain")
     own = ALL_ARCHITECTURES.find(name)
     problems = {}
     for key in fields:

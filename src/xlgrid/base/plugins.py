@@ -92,7 +92,7 @@ class Extensible(Generic[T]):
         where = f"the {self.what} {point.name!r} of the package {_package(point)} ({point.value})"
         try:
             value = point.load()
-        except Exception as error:  # An import runs the package's code, which can fail in any way.
+        except (Exception, SystemExit) as error:  # An import runs the package's code, which can fail in any way.
             raise ValueError(
                 f"cannot import {where}: {type(error).__name__}: {error}; correct or uninstall the package"
             ) from error

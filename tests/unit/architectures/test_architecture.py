@@ -1,15 +1,18 @@
 """What a study says of an encoder from scratch, and the model before its first step."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import torch
+from plugin_fixture import install
 from pydantic import ValidationError
 from scratch_fixture import recipe
 from transformers import AutoConfig
 
-from xlgrid.architectures import SHAPES, Architecture, architecture_of
+from xlgrid.architectures import ALL_ARCHITECTURES, SHAPES, Architecture, architecture_of
 from xlgrid.architectures.plain import Plain
 from xlgrid.heads import HEADS
 from xlgrid.models.parameters import HUB, Count
@@ -146,9 +149,14 @@ VECO = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"], "bite
             {"architecture": "shared", "begin": "a"},
             "'begin' is for architecture plain and veco, and this one is shared",
         ),
+        ({"begin": ""}, r"begin\n.* at least 1 character"),
+        ({"bitext_task": ""}, r"bitext_task\n.* at least 1 character"),
         ({"architecture": "shared", "objectiv": "mlm+tlm"}, "unknown key 'objectiv'"),
         ({"architecture": "vico"}, "unknown architecture 'vico', did you mean 'veco'"),
-        ({"architecture": None}, "architecture must be a text"),
+        (
+            {"architecture": None},
+            r"architecture must be one of plain, .*, got null: name one, or leave it out for plain",
+        ),
         ({"trains": "cross-attention"}, "cross-attention alone learns nothing from an encoder of random weights"),
         ({"masked": {"mono": 0.15, "bitexts": 0.25}}, "did you mean 'bitext'"),
         ({"masked": {"mono": 1.0}}, "less than 1"),
@@ -192,6 +200,60 @@ def test_an_mbart_has_the_layers_of_the_study_on_each_side_and_a_token_for_each_
     assert (config.encoder_attention_heads, config.decoder_attention_heads) == (12, 12)
     assert (config.vocab_size, config.languages, config.dropout) == (250_004, ["en", "fr"], 0.1)
     assert architecture_of(json.loads(scratch.model_dump_json(exclude_defaults=True))) == scratch
+
+
+OF_A_PACKAGE = """
+from typing import TYPE_CHECKING, Literal
+
+from xlgrid.architectures import Architecture
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+class Mine(Architecture):
+    architecture: Literal["mine"]
+    later: "Later | None" = None
+
+
+Later = int
+
+
+class Nameless(Architecture):
+    architecture: str
+
+
+class Incomplete(Architecture):
+    architecture: Literal["incomplete"]
+    size: "Decimal"
+
+
+NUMBER = 3
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package `my-architectures` 0.3 is installed."""
+    points = {"mine": "Mine", "yours": "Mine", "nameless": "Nameless", "incomplete": "Incomplete", "number": "NUMBER"}
+    group = {"xlgrid.architectures": {name: f"my_architectures:{value}" for name, value in points.items()}}
+    monkeypatch.syspath_prepend(install(tmp_path, "my-architectures", "0.3", OF_A_PACKAGE, group))
+    yield
+    ALL_ARCHITECTURES.imported.clear()
+
+
+@pytest.mark.usefixtures("package")
+def test_a_study_may_name_the_architecture_of_a_package() -> None:
+    described = architecture_of({"architecture": "mine", "languages": ["en"], "later": 3})
+    assert described.model_dump(exclude_defaults=True) == {"architecture": "mine", "languages": ("en",), "later": 3}
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("name", ["yours", "nameless", "incomplete", "number"])
+def test_what_describes_no_architecture_of_the_name_is_refused_with_its_package(name: str) -> None:
+    message = rf"'{name}' of the package my-architectures 0\.3 .* is .*, expected a subclass .* `architecture: Literal"
+    with pytest.raises(ValueError, match=message):
+        architecture_of({"architecture": name, "languages": ["en"]})
 
 
 # A token passes layers with 10 parameters, and as many of cross-attention.

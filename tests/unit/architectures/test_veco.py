@@ -120,9 +120,11 @@ def test_another_beginning_begins_the_training_anew(files: Files, tmp_path: Path
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"hidden": 8}, r"`begin`: .* is \[8, 8\] in the encoder .*other, and \[16, 16\] here"),
-        ({"layers": 1}, r"encoder\.layer\.1\..* is absent in the encoder .*other, and \[16, 16\] here"),
-        ({"layers": 3}, r"encoder\.layer\.2\..* is \[16, 16\] in the encoder .*other, and absent here"),
+        ({"hidden": 8}, "`begin`: the encoder .*other has hidden_size 8, and this one 16: give both the same `hidden`"),
+        (
+            {"layers": 1},
+            "`begin`: the encoder .*other has num_hidden_layers 1, and this one 2: give both the same `layers`",
+        ),
     ],
 )
 def test_an_encoder_of_other_sizes_is_no_beginning(
