@@ -15,7 +15,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, get_args, get_type_hints
 
-from xlgrid.architectures import ARCHITECTURES, Architecture
+from xlgrid.architectures import Architecture
+from xlgrid.architectures.scratch import ALL_ARCHITECTURES
 from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.study.schema import Study
 from xlgrid.tasks import TASKS
@@ -157,7 +158,7 @@ class Page:
 # Keys that pydantic requires and that a study need not have.
 HIDDEN = {"MethodEntry": {"base"}}
 # Class of an architecture -> its name, the first one if it has several.
-NAMES = {architecture.__name__: name for name, architecture in reversed(ARCHITECTURES.items())}
+NAMES = {architecture.__name__: name for name, architecture in reversed(ALL_ARCHITECTURES.own.items())}
 KINDS = {
     name.rpartition("/")[2]: kind
     for kind, name in Study.model_json_schema()["properties"]["exhibits"]["additionalProperties"]["discriminator"][

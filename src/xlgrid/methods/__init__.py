@@ -10,21 +10,15 @@ from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.methods.as_is import AsIs
 from xlgrid.methods.bitfit import BitFit
-from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method, is_head
 from xlgrid.methods.seq2seq import EncoderDecoder
-from xlgrid.methods.veco import PlugIn
-from xlgrid.methods.xmod import XMod
 
 Option = float | int | str | bool
 
 METHODS: dict[str, type[Method]] = {
     "full-ft": Method,
     "bitfit": BitFit,
-    "madx": MadX,
-    "xmod": XMod,
     "seq2seq": EncoderDecoder,
-    "plug-in": PlugIn,
     "as-is": AsIs,
 }
 

@@ -16,7 +16,7 @@ from xlgrid.base.settings import LocalPath, Name, Seed, Strict
 from xlgrid.data.downloads import Download
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
-from xlgrid.exhibits import AnyExhibit
+from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import Method, make, without_defaults

@@ -1,6 +1,6 @@
 """What exhibits are made from."""
 
-from xlgrid.exhibits.parameters import Parameters
+from xlgrid.papers.pfeiffer2020.parameters import Parameters
 from xlgrid.plan.plan import Plan
 from xlgrid.products.exhibits import Exhibit
 from xlgrid.training.encoders import EncoderEntry

@@ -197,5 +197,5 @@ def test_a_damaged_file_is_named(folder: Path, tmp_path: Path, spoil: Any) -> No
 
 def test_attention_is_not_compared_over_several_inputs() -> None:
     tokens = SimpleNamespace(inputs_per_row=2, head="choice")
-    with pytest.raises(ValueError, match="one input per example, but here .*'choice'.* can have several"):
+    with pytest.raises(ValueError, match=r"one input per example, but here .*'choice'.* can have several"):
         attention.same_contexts(tokens, tokens)  # type: ignore[arg-type]
