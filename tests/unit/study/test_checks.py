@@ -194,7 +194,8 @@ SIZES = {"hidden": 128, "layers": 4, "heads": 4, "intermediate": 256, "max_lengt
             "mine has max_position_embeddings 514, and this one 602: give both the same `max_length`",
         ),
         ("facebook/xmod-base", {}, "mine is of type xmod, and this one of type xlm-roberta: name an encoder"),
-        ("google-bert/bert-base-multilingual-cased", {"kind": "bert"}, None),
+        ("FacebookAI/xlm-roberta-base", {}, "mine has hidden_size 768, and this one 128: give both the same `hidden`"),
+        ("FacebookAI/xlm-roberta-base", {"hidden": 768, "layers": 12, "heads": 12, "intermediate": 3072}, None),
         ("me/of-unknown-sizes", {}, None),
     ],
 )
