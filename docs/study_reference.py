@@ -359,7 +359,8 @@ def own_field(field: Json, place: str) -> Json:
     if "/properties/" in field.get("$ref", ""):
         return {"$ref": own(field["$ref"])}
     inside = partial(field, place)
-    return {"anyOf": [{"$ref": place}, {"type": "null"}]} if inside == field else or_null(inside)
+    inside = {"$ref": place} if inside == field else inside
+    return inside if {"type": "null"} in field.get("anyOf", ()) else or_null(inside)
 
 
 def share(definitions: Json) -> None:
