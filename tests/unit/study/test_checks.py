@@ -212,6 +212,22 @@ def test_an_encoder_begins_with_one_of_its_type_and_its_known_sizes(
     assert about == [] if message is None else about[0].startswith(f"encoders.other.scratch.begin: {message}")
 
 
+@pytest.mark.parametrize(("kept", "fits"), [(4, True), (3, False)])
+def test_an_encoder_begins_with_the_layers_that_another_keeps(kept: int, fits: bool) -> None:
+    keys = pretrained()
+    keys["encoders"]["mine"] = {"hub": "FacebookAI/xlm-roberta-base", "layers": kept}
+    scratch = {
+        "kind": "xlmr",
+        "languages": ["en"],
+        "task": "pretraining",
+        "begin": "mine",
+        "shape": "base",
+        "layers": 4,
+    }
+    keys["encoders"]["other"] = {"vocabulary": "mine", "scratch": scratch}
+    assert fits != any("encoders.other.scratch.begin" in problem for problem in problems(Study(**keys)))
+
+
 @pytest.mark.parametrize("begin", ["other", "other-early"])
 def test_encoders_do_not_begin_with_each_other(tmp_path: Path, begin: str) -> None:
     keys = pretrained()
