@@ -16,7 +16,7 @@ from textwrap import dedent
 from typing import Any, get_args, get_type_hints
 
 from xlgrid.architectures import ARCHITECTURES, Architecture
-from xlgrid.methods import METHODS, Method
+from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.study.schema import Study
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
@@ -220,7 +220,7 @@ def methods() -> Iterator[str]:
         "## Options of methods\n\n`methods.NAME.options` has the options of the base. Packages can add [bases of their "
         "own](../how-to/method.md)."
     )
-    for base, method in METHODS.items():
+    for base, method in ALL_METHODS.own.items():
         text, meanings = attributes(method)
         if method is Method:
             text = "Trains all weights."
@@ -395,7 +395,7 @@ def schema() -> Json:
     for name, keys in (("TrainingEntry", "set"), ("EncoderEntry", "training")):
         said = definitions[name]["properties"][keys]
         definitions[name]["properties"][keys] = {"description": said["description"], "$ref": "#/$defs/Training"}
-    of_methods = {base: method_options(method) for base, method in METHODS.items()}
+    of_methods = {base: method_options(method) for base, method in ALL_METHODS.own.items()}
     of_tasks = {}
     for kind, task in TASKS.items():
         of_tasks[kind] = task.Options.model_json_schema()

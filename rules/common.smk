@@ -10,7 +10,7 @@ from snakemake.exceptions import WorkflowError
 from xlgrid.plan import workflow as plans
 from xlgrid.products.data import Data, Meanings, Text, Unlabelled
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
-from xlgrid.products.evaluate import Cell, Contrast
+from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Comparison, Exhibit
 from xlgrid.products.report import Claims, Partial, Report, Summary
 from xlgrid.products.train import Run
@@ -33,6 +33,9 @@ try:
     NAMED = plans.load_plans(SETTINGS, sys.argv[1:], IS_MODULE)
 except (ValueError, FileNotFoundError) as error:
     raise WorkflowError(str(error)) from None
+
+# The rules of papers and of other packages are elsewhere.
+ENVIRONMENT = workflow.source_path("../envs/xlgrid.yaml")
 
 # The studies that they extend make a part of their files.
 PLANS = plans.with_ancestors(NAMED)

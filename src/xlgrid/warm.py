@@ -36,7 +36,6 @@ LIBRARIES = {
     "pretrain": ("xlgrid.training.pretraining", *_MODELS),
     "train": ("xlgrid.training.loop", *_MODELS),
     "evaluate": ("xlgrid.evaluation.cell", *_MODELS),
-    "attention": ("xlgrid.evaluation.attention", "tokenizers", *_MODELS),
     "exhibit": _EXHIBITS,
     "claims": ("xlgrid.exhibits.claims", "scipy.optimize", *_EXHIBITS),
 }

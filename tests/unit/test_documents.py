@@ -175,7 +175,7 @@ def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist(
 
 def rules() -> set[str]:
     """The names of this project's rules."""
-    files = [ROOT / "workflow" / "Snakefile", *(ROOT / "rules").glob("*.smk")]
+    files = [ROOT / "workflow" / "Snakefile", *(ROOT / "rules").glob("*.smk"), *(ROOT / "src").rglob("rules.smk")]
     return {
         name
         for file in files

@@ -13,9 +13,6 @@ from xlgrid.cli.options import (
     Pace,
     RecipeJson,
     Revision,
-    RunFolder,
-    VocabularyFolder,
-    by_target,
     folder_of,
 )
 
@@ -78,29 +75,6 @@ def evaluate(
         evaluate(folder_of(run), folder_of(encoder), tokens, target, output, text_run and folder_of(text_run), study)
     else:
         evaluate_bare(bare_cell(output, target)._asdict(), folder_of(encoder), tokens, output)
-
-
-def attention(
-    run: RunFolder,
-    encoder: EncoderFolder,
-    vocabulary: VocabularyFolder,
-    tokens: Annotated[
-        list[str], typer.Option(metavar="TARGET=FILE", help="the tokens of a target; give the option twice")
-    ],
-    output: Output,
-    text_run: Annotated[
-        list[str] | None, typer.Option(metavar="TARGET=RUN", help="the run on text of a target, if there is one")
-    ] = None,
-    study: OfStudy = None,
-) -> None:
-    """Compare the attention of a run on two targets."""
-    from xlgrid.evaluation.attention import compare
-
-    files, runs = (by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or [])))
-    if len(files) != 2:
-        raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
-    folders = {target: folder_of(path) for target, path in runs.items()}
-    compare(folder_of(run), folder_of(encoder), folder_of(vocabulary), files, output, folders, study)
 
 
 def export_adapter(

@@ -1,38 +1,66 @@
 """Exhibits: the tables and figures of a study, one file per kind with its schema, its data and its drawing.
 
-A new kind is a subclass of `xlgrid.exhibits.exhibit.Exhibit` in a file here, imported below and named in `AnyExhibit`.
+A kind is a subclass of `xlgrid.exhibits.exhibit.Exhibit`. Papers and other installed packages add kinds as entry points of the group
+`xlgrid.exhibits`, whose name is the `kind`.
 """
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from pydantic import Field
+from pydantic import Field, WrapValidator
 
-from xlgrid.exhibits.attention import Attention
+from xlgrid.base.plugins import Extensible
 from xlgrid.exhibits.benchmark import Benchmark
 from xlgrid.exhibits.best import Best
 from xlgrid.exhibits.curve import Curve
+from xlgrid.exhibits.exhibit import Exhibit
 from xlgrid.exhibits.heatmap import Heatmap
 from xlgrid.exhibits.languages import Languages
-from xlgrid.exhibits.masks import Masks
 from xlgrid.exhibits.pair_attention import PairAttention
 from xlgrid.exhibits.parameters import Parameters
 from xlgrid.exhibits.table import Table
 
-AnyExhibit = Annotated[
-    Table | Heatmap | Best | Curve | Parameters | Masks | Attention | PairAttention | Languages | Benchmark,
-    Field(discriminator="kind"),
-]
+KINDS: dict[str, type[Exhibit]] = {
+    "table": Table,
+    "heatmap": Heatmap,
+    "best": Best,
+    "curve": Curve,
+    "parameters": Parameters,
+    "pair-attention": PairAttention,
+    "languages": Languages,
+    "benchmark": Benchmark,
+}
 
-__all__ = [
-    "AnyExhibit",
-    "Attention",
-    "Benchmark",
-    "Best",
-    "Curve",
-    "Heatmap",
-    "Languages",
-    "Masks",
-    "PairAttention",
-    "Parameters",
-    "Table",
-]
+
+def _fits(name: str, value: Any) -> bool:
+    is_kind = isinstance(value, type) and issubclass(value, Exhibit)
+    return is_kind and name in get_args(value.model_fields["kind"].annotation)
+
+
+ALL_KINDS = Extensible(
+    "kind of exhibit",
+    "xlgrid.exhibits",
+    KINDS,
+    _fits,
+    expected="a subclass of xlgrid.exhibits.exhibit.Exhibit with a literal field `kind` of this name",
+)
+
+
+def _of_packages(fields: Any, validate: Callable[[Any], Exhibit]) -> Exhibit:
+    """The exhibit that a study describes; xlgrid knows the kinds of other packages when a study names them."""
+    kind = fields.get("kind") if isinstance(fields, Mapping) else None
+    if isinstance(kind, str) and kind not in ALL_KINDS.own and (other := ALL_KINDS.get(kind)):
+        return other.model_validate(fields)
+    return validate(fields)
+
+
+_Own: Any = reduce(or_, ALL_KINDS.own.values())
+
+if TYPE_CHECKING:
+    AnyExhibit = Exhibit
+else:
+    AnyExhibit = Annotated[Annotated[_Own, Field(discriminator="kind")], WrapValidator(_of_packages)]
+
+__all__ = ["ALL_KINDS", "KINDS", "AnyExhibit", "Benchmark", "Curve", "Exhibit", "Heatmap", "Table"]

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.products.encode import Encoder
-    from xlgrid.products.evaluate import Cell, Contrast
-    from xlgrid.products.train import Run
+    from xlgrid.products.evaluate import Cell
+    from xlgrid.products.product import Product
 
-P = TypeVar("P", "Cell", "Contrast", "Encoder", "Run")
+P = TypeVar("P", bound="Product")
 # Encoder -> the facts of it that exhibits use as axes: name -> value.
 Facts = Mapping[str, Mapping[str, Any]]
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
@@ -89,7 +89,7 @@ class PlanView(Protocol):
     def cells(self) -> Sequence["Cell"]: ...
 
     def owned(self, product: P) -> P:
-        """A run, contrast or encoder under the study that makes it."""
+        """A product under the study that makes it."""
 
 
 class Rendering(NamedTuple):
@@ -148,8 +148,8 @@ class Exhibit(Strict):
         """The planned cells that the exhibit shows, by the facts of the study's encoders."""
         return []
 
-    def contrasts(self, planned: Iterable["Cell"]) -> list["Contrast"]:
-        """The comparisons of attention that the exhibit shows."""
+    def products(self, planned: Iterable["Cell"]) -> "Sequence[Product]":
+        """The results that the exhibit shows beside cells, such as comparisons of attention."""
         return []
 
     def encoders_read(self, study: StudyView) -> list["Encoder"]:

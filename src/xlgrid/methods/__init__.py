@@ -13,7 +13,6 @@ from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method, is_head
 from xlgrid.methods.seq2seq import EncoderDecoder
-from xlgrid.methods.structured import CrossQuery, StructuredDropout
 from xlgrid.methods.veco import PlugIn
 from xlgrid.methods.xmod import XMod
 
@@ -22,8 +21,6 @@ Option = float | int | str | bool
 METHODS: dict[str, type[Method]] = {
     "full-ft": Method,
     "bitfit": BitFit,
-    "structured-dropout": StructuredDropout,
-    "qcross": CrossQuery,
     "madx": MadX,
     "xmod": XMod,
     "seq2seq": EncoderDecoder,

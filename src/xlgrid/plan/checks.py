@@ -161,11 +161,6 @@ def _vocabularies(plan: "Plan") -> Iterator[str]:
                 "others have the vocabulary of the encoder: leave out `vocabulary`, or the `start` of one method"
             )
             return
-    contrasts = [each for exhibit in study.exhibits.values() for each in exhibit.contrasts(plan.cells)]
-    for contrast in contrasts:
-        if len({cell.vocabulary(plan) for cell in contrast.cells}) > 1:
-            yield f"exhibits: {contrast.path} compares targets in two vocabularies: leave one of the two out"
-            return
 
 
 def _overlaps(plan: "Plan") -> Iterator[str]:
@@ -261,6 +256,10 @@ def _exhibits(plan: "Plan") -> Iterator[str]:
             # A study that has fewer cells than the one that it extends need not leave out what selects the others.
             if not (problem.startswith("select: ") and inherited.get(name) == exhibit):
                 yield f"exhibits.{name}.{problem}"
+        for result in exhibit.products(plan.cells):
+            if wrong := result.under(plan.study.name).problem(plan):
+                yield f"exhibits.{name}: {result.path}: {wrong}"
+                break
 
 
 def _claims(plan: "Plan") -> Iterator[str]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from xlgrid.architectures import Architecture
 from xlgrid.data.sources import SPLITS
-from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, count
 from xlgrid.plan.lengths import Measured
@@ -25,7 +24,7 @@ from xlgrid.plan.plan import Plan
 from xlgrid.plan.pretraining import Pretraining, attention_work
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.products.encode import Encoder
-from xlgrid.products.evaluate import Cell, Contrast
+from xlgrid.products.evaluate import Cell
 from xlgrid.products.train import Run
 from xlgrid.study.schema import Study
 from xlgrid.tasks import Task
@@ -41,7 +40,7 @@ TFLOPS = 78.0
 STEP_MS = 25.0
 WHOLE = "whole study"
 PRETRAINING = "pre-training"
-R = TypeVar("R", Run, Cell, Contrast)
+R = TypeVar("R", Run, Cell)
 
 
 class Cost(NamedTuple):
@@ -139,13 +138,11 @@ class Estimate:
 
     def exhibits(self) -> Iterator[tuple[str, Cost]]:
         """Name and cost of each exhibit, and at last of the whole study, in which nothing counts twice."""
-        all_compared: set[Contrast] = set()
         for name, exhibit in self.study.exhibits.items():
             shown = exhibit.cells(self.plan.cells, self.study.facts)
-            compared = [self.plan.owned(contrast) for contrast in exhibit.contrasts(self.plan.cells)]
-            all_compared |= {*compared}
-            evaluated = [*shown, *(cell for contrast in compared for cell in contrast.cells)]
-            yield name, self._cost(self.plan.runs_of(evaluated), shown, compared)
+            others = map(self.plan.owned, exhibit.products(self.plan.cells))
+            runs = [each for other in others for each in self.plan.rests_on(other) if isinstance(each, Run)]
+            yield name, self._cost(dict.fromkeys([*self.plan.runs_of(shown), *runs]), shown)
         costs = {
             f"{PRETRAINING} of {name}": Cost(
                 1, 1, 0, each.updates, each.evaluated, each.hours, 0.0, each.stored_gigabytes
@@ -153,17 +150,13 @@ class Estimate:
             for name, each in self.pretrainings.items()
         }
         yield from costs.items()
-        whole = self._cost(self.plan.runs, self.plan.cells, all_compared)
+        whole = self._cost(self.plan.runs, self.plan.cells)
         yield WHOLE, total([whole, *costs.values()])
 
-    def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Contrast]) -> Cost:
+    def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell]) -> Cost:
         runs = self._left(trained)
         costs = [*map(self._of, runs), *map(self._of, self._left(evaluated))]
         costs += self._labellings(runs)
-        for each in self._left(compared):
-            samples = 2 * min(SAMPLES, self._tests(each.cells[0]))
-            languages = [cell.target.data for cell in each.cells]
-            costs.append(self.evaluation(each.run, samples, languages)._replace(cells=0))
         return total(costs)
 
     def _of(self, result: Run | Cell) -> Cost:

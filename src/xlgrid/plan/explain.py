@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from xlgrid.products import PRODUCTS, product_of
+from xlgrid.products import kinds, product_of
 from xlgrid.products.exhibits import Exhibit
 from xlgrid.products.product import Benchmark, Product
 from xlgrid.products.report import Claims, Report, Summary
@@ -47,14 +47,13 @@ def _nothing_makes(plan: "Plan", path: str) -> str:
     root = f"{Report(study.name).folder}/"
     pages: list[Product] = [*([Claims(study.name)] if study.claims else []), Summary(study.name), Report(study.name)]
     results: list[Product] = [*plan.runs, *plan.cells]
-    shown = (contrast for exhibit in study.exhibits.values() for contrast in exhibit.contrasts(plan.cells))
-    results += [plan.owned(contrast) for contrast in shown]
+    results += plan.shown
     page_files, result_files = ([each.file(name) for each in kind for name in each.files] for kind in (pages, results))
     # A path with another number of folders is not near, and comparing hundreds of thousands of paths takes minutes.
     files = [*page_files, *_exhibit_files(plan), *result_files]
     near = _nearest(path.removeprefix(root), (f.removeprefix(root) for f in files if f.count("/") == path.count("/")))
     hint = f" The nearest file is {root}{near}." if near else ""
-    folders = dict.fromkeys(parts[2] for kind in PRODUCTS if len(parts := kind.template.split("/")) > 3)
+    folders = dict.fromkeys(parts[2] for kind in kinds() if len(parts := kind.template.split("/")) > 3)
     there = [*(f"{folder}/" for folder in folders), *(file.removeprefix(root) for file in page_files)]
     return f"nothing makes {path}.{hint} Study {study.name} makes, under {root}: {', '.join(there)}"
 

@@ -81,12 +81,17 @@ class Plan:
         read = (encoder for exhibit in self.study.exhibits.values() for encoder in exhibit.encoders_read(self.study))
         return [*dict.fromkeys(map(self.owned, read))]
 
+    @property
+    def shown(self) -> list[Product]:
+        """The results that exhibits show beside cells."""
+        exhibits = self.study.exhibits.values()
+        return [self.owned(result) for exhibit in exhibits for result in exhibit.products(self.cells)]
+
     @cached_property
     def products(self) -> list[Product]:
         """Everything on which the report rests, and the report: one product for each job, after those that it is made from."""
         study = self.study
-        contrasts = [contrast for exhibit in study.exhibits.values() for contrast in exhibit.contrasts(self.cells)]
-        results: list[Product] = [*self.runs, *self.cells, *map(self.owned, contrasts), *self.encoders_read]
+        results: list[Product] = [*self.runs, *self.cells, *self.shown, *self.encoders_read]
         products = dict.fromkeys(product for result in results for product in self.rests_on(result))
         exhibits = [Exhibit(study.name, name) for name in study.exhibits]
         comparisons = [Comparison(study.name, name) for name, exhibit in study.exhibits.items() if exhibit.is_compared]

@@ -31,7 +31,7 @@ class Exhibit(Product):
     def inputs(self, plan: "Plan") -> Inputs:
         study, exhibit = plan.study, plan.study.exhibit(self.exhibit)
         results = [cell.path for cell in exhibit.cells(plan.cells, study.facts)]
-        results += [plan.owned(contrast).path for contrast in exhibit.contrasts(plan.cells)]
+        results += [plan.owned(result).path for result in exhibit.products(plan.cells)]
         return {
             "results": results,
             "encoders": [plan.owned(encoder).path for encoder in exhibit.encoders_read(study)],

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from xlgrid.products import PRODUCTS
+from xlgrid.products import kinds
 
 # The rules that make files which a study names in `downloads`; no product of a study is among them.
 _DOWNLOADS = ("download", "download_archive", "unpack", "join_bitext", "by_hand")
 # Stage -> the rules of its file in rules/.
 RULES = {
-    stage: (*(rule for kind in PRODUCTS if kind.stage == stage for rule in kind.rules), *others)
-    for stage, others in {**{kind.stage: () for kind in PRODUCTS}, "data": _DOWNLOADS}.items()
+    stage: (*(rule for kind in kinds() if kind.stage == stage for rule in kind.rules), *others)
+    for stage, others in {**{kind.stage: () for kind in kinds()}, "data": _DOWNLOADS}.items()
 }
 # The rules whose jobs train, and say in their logs how far they are.
 TRAINING = ("train", "pretrain")

@@ -12,8 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
 
 from xlgrid.architectures import architecture_of
-from xlgrid.exhibits import PairAttention
-from xlgrid.exhibits.pair_attention import attention_on
+from xlgrid.exhibits.pair_attention import PairAttention, attention_on
 from xlgrid.products.encode import Encoder
 
 HIDDEN, HEADS, LAYERS = 16, 2, 3
@@ -139,7 +138,7 @@ def test_an_exhibit_has_the_encoders_that_are_there(encoder: Path, tmp_path: Pat
 def test_an_exhibit_needs_its_encoders_and_no_cells() -> None:
     study: Any = SimpleNamespace(name="s")
     assert EXHIBIT.encoders_read(study) == [Encoder("s", "encoder"), Encoder("s", "later")]
-    assert EXHIBIT.cells([], {}) == [] == EXHIBIT.contrasts([])
+    assert EXHIBIT.cells([], {}) == [] == EXHIBIT.products([])
 
 
 def test_bad_input_is_named(encoder: Path, tmp_path: Path) -> None:

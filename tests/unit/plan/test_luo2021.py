@@ -14,8 +14,9 @@ from xlgrid.architectures.plain import Plain
 from xlgrid.architectures.veco import Veco
 from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
-from xlgrid.exhibits import Languages, PairAttention
 from xlgrid.exhibits.curve import Curve
+from xlgrid.exhibits.languages import Languages
+from xlgrid.exhibits.pair_attention import PairAttention
 from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.methods.veco import PlugIn
 from xlgrid.plan.estimate import Assumed, Estimate

@@ -4,7 +4,7 @@ import pytest
 from paper_fixture import ROOT
 
 from xlgrid.data.sources import Origin
-from xlgrid.exhibits import PairAttention
+from xlgrid.exhibits.pair_attention import PairAttention
 from xlgrid.methods import make
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan

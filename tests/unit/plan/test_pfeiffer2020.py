@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from xlgrid.exhibits import Heatmap, Parameters, Table
+from xlgrid.exhibits import Heatmap, Table
+from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study

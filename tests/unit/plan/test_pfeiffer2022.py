@@ -14,7 +14,8 @@ from paper_fixture import compared, effect, listed_exhibits, switches
 from xlgrid.architectures.xmod import Modular
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
-from xlgrid.exhibits import Languages, Table
+from xlgrid.exhibits import Table
+from xlgrid.exhibits.languages import Languages
 from xlgrid.methods.madx import MadX
 from xlgrid.methods.xmod import XMod
 from xlgrid.plan.grid import cells, runs

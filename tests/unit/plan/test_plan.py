@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from xlgrid.methods.structured import StructuredDropout
+from xlgrid.papers.foroutan2023.methods import StructuredDropout
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
 from xlgrid.products.data import Data, Meanings, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
-from xlgrid.products.evaluate import Cell, Contrast
-from xlgrid.products.exhibits import Exhibit
+from xlgrid.products.evaluate import Cell
 from xlgrid.products.product import Product, flat
 from xlgrid.products.train import Run
 from xlgrid.tasks import mlm, wikiann
@@ -269,25 +268,3 @@ def test_a_miniature_shares_nothing_with_its_paper(name: str, monkeypatch: pytes
     assert plan.ancestors and plan.shared == ""
     runs = {run._replace(seed=0): run for run in plan.runs}.values()
     assert {product.study for run in runs for product in plan.rests_on(run)} == {name}
-
-
-def test_a_comparison_of_attention_is_that_of_the_study_which_has_both_cells() -> None:
-    study = STUDY.replace("kind: wikiann, options: {n: 100}", "kind: ruletaker").replace(
-        "exhibits:",
-        "exhibits:\n  look: {kind: attention, title: Look, select: {method: full-ft}, targets: [qa1-qb1, qa1]}",
-    )
-    study = study.replace("qa1", "en").replace("qb1", "fr").replace("target: [mono]", "target: [en, en-fr]")
-    Path("studies/old.yaml").write_text(study)
-    targets = {"look": {"targets": ["en-fr", "en"]}}
-    old = [f"results/old/attention/ner/tiny/full-ft/en/en-fr/en/seed{seed}.json" for seed in (1, 2)]
-    plan = extended(exhibits=targets, languages=["en", "fr", "de"])
-    assert Exhibit("new", "look").inputs(plan)["results"] == old
-    wider = {"main": {"target": ["en", "en-fr", "en-de"]}}
-    plan = extended(exhibits={"look": {"targets": ["en-fr", "en-de"]}}, languages=["en", "fr", "de"], grids=wider)
-    results = Exhibit("new", "look").inputs(plan)["results"]
-    assert results == [path.replace("old", "new").replace("en/seed", "en-de/seed") for path in old]
-    contrast = Contrast("new", "ner", "tiny", "full-ft", "en", "en-fr", "en-de", 1)
-    assert contrast.inputs(plan)["tokens"] == [
-        "results/old/tokens/ner/tiny/en-fr/test.arrow",
-        "results/new/tokens/ner/tiny/en-de/test.arrow",
-    ]

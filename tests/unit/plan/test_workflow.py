@@ -14,7 +14,7 @@ from xlgrid.plan import workflow
 from xlgrid.plan.plan import Plan
 from xlgrid.products.data import Data, Text
 from xlgrid.products.encode import Tokens
-from xlgrid.products.evaluate import Cell, Contrast
+from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit
 from xlgrid.products.train import Run
 
@@ -165,7 +165,6 @@ def test_the_wildcards_of_a_rule_are_the_fields_of_what_it_makes() -> None:
     wildcards = SimpleNamespace(**axes, vocabulary="v", other="de", language="en", split="dev")
     assert workflow.product(Run, wildcards) == Run("s", "t", "e", "m", "en@fr", 7)
     assert workflow.product(Cell, wildcards) == Cell("s", "t", "e", "m", "en@fr", "fr@10", 7)
-    assert workflow.product(Contrast, wildcards) == Contrast("s", "t", "e", "m", "en@fr", "fr@10", "de", 7)
     assert workflow.product(Tokens, wildcards, split="train") == Tokens("s", "t", "v", "en", "train")
     assert workflow.product(Data, wildcards) == Data("s", "t", "en", "dev")
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.plan import Plan
-from xlgrid.products.evaluate import Cell, Contrast
+from xlgrid.products.evaluate import Cell
 from xlgrid.study.schema import Study
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)
@@ -33,11 +33,6 @@ seeds = st.integers(0, 10**9)
 @given(st.builds(Cell, names, names, names, names, sources, targets, seeds))
 def test_a_cell_comes_back_from_its_path(cell: Cell) -> None:
     assert Cell.parse(cell.path) == cell
-
-
-@given(st.builds(Contrast, names, names, names, names, sources, targets, targets, seeds))
-def test_a_contrast_comes_back_from_its_path(contrast: Contrast) -> None:
-    assert Contrast.parse(contrast.path) == contrast
 
 
 @given(

@@ -9,7 +9,7 @@ from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
 from xlgrid.products.data import Data, Meanings, Text, Unlabelled
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
-from xlgrid.products.evaluate import Cell, Contrast
+from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Comparison, Exhibit
 from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
@@ -45,7 +45,6 @@ products = (
     | st.builds(Report, names)
     | st.builds(Run, names, names, names, names, codes, seeds)
     | st.builds(Cell, names, names, names, names, codes, codes, seeds)
-    | st.builds(Contrast, names, names, names, names, codes, codes, codes, seeds)
 )
 
 

@@ -39,7 +39,7 @@ class StructuredDropout(Method):
         return misfit(config, self.tune)
 
     def install(self, model: "PreTrainedModel") -> None:
-        from xlgrid.methods.structured.attention import install
+        from xlgrid.papers.foroutan2023.structured import install
 
         check_fits(self, model)
         install(model, cross=False)
@@ -92,7 +92,7 @@ class CrossQuery(Method):
 
     def install(self, model: "PreTrainedModel") -> None:
         """Q_cross is at first a copy of Q, so that only the cells with both queries change, which count twice."""
-        from xlgrid.methods.structured.attention import install
+        from xlgrid.papers.foroutan2023.structured import install
 
         check_fits(self, model)
         install(model, cross=True)
@@ -131,7 +131,7 @@ def misfit(config: Mapping[str, Any], tune: str) -> str | None:
 
 
 def layout(segments: Segments, device: "torch.device", p_mask: float, **options: Any) -> Any:
-    """The `xlgrid.methods.structured.attention.Layout` of a batch.
+    """The `xlgrid.papers.foroutan2023.structured.Layout` of a batch.
 
     Args:
         p_mask: the probability that a cell is masked which the strict masks do not have. Torch's generator draws.
@@ -139,7 +139,7 @@ def layout(segments: Segments, device: "torch.device", p_mask: float, **options:
     """
     import torch
 
-    from xlgrid.methods.structured.attention import Layout
+    from xlgrid.papers.foroutan2023.structured import Layout
 
     shape = len(segments.contexts), segments.length, segments.length
     unmasked = torch.rand(shape, device=device) < 1 - p_mask if p_mask < 1 else None

@@ -1,6 +1,7 @@
 """The divergence of attention against its definition, the file of a run."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from tokens_fixture import write
 from transformers import BertConfig, BertModel
 
 from xlgrid.data import batches
-from xlgrid.evaluation import attention, trained
+from xlgrid.evaluation import trained
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.methods import make
+from xlgrid.papers.foroutan2023 import compare as attention
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 
@@ -191,3 +193,9 @@ def test_a_damaged_file_is_named(folder: Path, tmp_path: Path, spoil: Any) -> No
     (tmp_path / "a.json").write_text(spoil((tmp_path / "a.json").read_text()))
     with pytest.raises(ValueError, match=r"a\.json is truncated or is not of attention .* delete it"):
         attention.read(tmp_path / "a.json")
+
+
+def test_attention_is_not_compared_over_several_inputs() -> None:
+    tokens = SimpleNamespace(inputs_per_row=2, head="choice")
+    with pytest.raises(ValueError, match="one input per example, but here .*'choice'.* can have several"):
+        attention.same_contexts(tokens, tokens)  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ from transformers import BertConfig, BertModel, XLMRobertaConfig, XLMRobertaMode
 
 from xlgrid.base.arrays import Segments
 from xlgrid.methods import make
-from xlgrid.methods.structured import attention as structured
-from xlgrid.methods.structured.attention import Layout
+from xlgrid.papers.foroutan2023 import structured
+from xlgrid.papers.foroutan2023.structured import Layout
 
 HEADS, WIDTH = 3, 8
 

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from xlgrid.exhibits import Attention
-from xlgrid.products.evaluate import Cell, Contrast
+from xlgrid.papers.foroutan2023.attention import Attention
+from xlgrid.papers.foroutan2023.contrast import Contrast
+from xlgrid.products.evaluate import Cell
 
 EXHIBIT = Attention(title="Attention", targets=("en-fr", "en-ar"), select={"method": ("full-ft", "qcross")})
 CELLS = [
@@ -56,7 +57,7 @@ def write(contrast: Contrast, divergence: float) -> None:
 
 def rendered(out: str, values: dict[tuple[str, int], float]) -> dict[str, bytes]:
     """The files of `EXHIBIT` if the runs of these methods and seeds have results of these divergences."""
-    for contrast in EXHIBIT.contrasts(CELLS):
+    for contrast in EXHIBIT.products(CELLS):
         Path(contrast.path).unlink(missing_ok=True)
         if (contrast.method, contrast.seed) in values:
             write(contrast, values[contrast.method, contrast.seed])
@@ -68,16 +69,16 @@ def rendered(out: str, values: dict[tuple[str, int], float]) -> dict[str, bytes]
 
 def test_the_two_cells_of_a_run_may_be_of_two_studies() -> None:
     mixed = [cell._replace(study="more") if cell.target == "en-ar" else cell for cell in CELLS]
-    assert len(EXHIBIT.contrasts(mixed)) == len(EXHIBIT.contrasts(CELLS)) > 0
+    assert len(EXHIBIT.products(mixed)) == len(EXHIBIT.products(CELLS)) > 0
 
 
 def test_the_exhibit_is_of_runs_that_are_planned_for_both_targets() -> None:
-    contrasts = EXHIBIT.contrasts([cell for cell in CELLS if cell[3:] != ("qcross", "en-fr", "en-ar", 2)])
+    contrasts = EXHIBIT.products([cell for cell in CELLS if cell[3:] != ("qcross", "en-fr", "en-ar", 2)])
     assert {(contrast.method, contrast.target, contrast.other) for contrast in contrasts} == {
         (m, "en-fr", "en-ar") for m in ("full-ft", "qcross")
     }
     assert ("qcross", 2) not in {(contrast.method, contrast.seed) for contrast in contrasts}
-    assert EXHIBIT.contrasts([cell for cell in CELLS if cell.target != "en-ar"]) == []
+    assert EXHIBIT.products([cell for cell in CELLS if cell.target != "en-ar"]) == []
 
 
 def test_the_exhibit_averages_over_the_seeds_that_exist() -> None:

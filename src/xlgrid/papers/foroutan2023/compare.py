@@ -165,7 +165,7 @@ def last_layer(
     """Attention weights of the last layer on the examples `chosen`: B × H × L × L."""
     import torch
 
-    from xlgrid.methods.structured import attention as structured
+    from xlgrid.papers.foroutan2023 import structured
 
     layer, device = structured.layers(model)[-1], model.device
     seen: list[Any] = []

@@ -9,8 +9,8 @@ import torch
 from models_fixture import config_of
 from transformers import DistilBertModel, EuroBertModel, ModernBertModel
 
-from xlgrid.methods.structured import attention as structured
-from xlgrid.methods.structured.attention import Layout
+from xlgrid.papers.foroutan2023 import structured
+from xlgrid.papers.foroutan2023.structured import Layout
 
 HEADS, WIDTH, WINDOW = 2, 8, 2
 # Tokens of the first segment and of both: padded, unpadded, of one language, and a second segment of one token.

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import Exhibit, Facts, PlanView, Rendering, StudyView
 from xlgrid.languages.sources import NONE, Target
-from xlgrid.products.evaluate import Contrast
+from xlgrid.papers.foroutan2023.contrast import Contrast
 from xlgrid.results.naming import Values
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Attention(Exhibit):
             raise ValueError(f"`targets` needs two targets, got {self.targets[0]!r} twice")
         return self
 
-    def contrasts(self, planned: Iterable["Cell"]) -> list[Contrast]:
+    def products(self, planned: Iterable["Cell"]) -> list[Contrast]:
         target, other = self.targets
         chosen = [
             cell
@@ -90,16 +90,16 @@ class Attention(Exhibit):
             )
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
-        if not self.contrasts(planned):
+        if not self.products(planned):
             yield f"select: no run that it selects has both targets, {' and '.join(self.targets)}, in the grids"
 
     def rendering(self, plan: PlanView) -> Rendering:
-        from xlgrid.evaluation import attention
+        from xlgrid.papers.foroutan2023 import compare
 
-        contrasts = [plan.owned(contrast) for contrast in self.contrasts(plan.cells)]
+        contrasts = [plan.owned(contrast) for contrast in self.products(plan.cells)]
         if not contrasts:
             raise ValueError(f"no run that the exhibit selects is planned for both {' and '.join(self.targets)}")
-        results = {contrast: attention.read(contrast.path) for contrast in contrasts if Path(contrast.path).exists()}
+        results = {contrast: compare.read(contrast.path) for contrast in contrasts if Path(contrast.path).exists()}
         sheet = self.sheet(contrasts, results)
         return Rendering(sheet, draw=partial(draw, _examples(contrasts, results, sheet), self.targets, self.title))
 
