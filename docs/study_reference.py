@@ -357,8 +357,22 @@ def partial(schema: Any, place: str) -> Any:
 
 def own_field(field: Json, place: str) -> Json:
     """The schema of a field that may be null. It refers to the field if nothing inside it differs."""
+    if "/properties/" in field.get("$ref", ""):
+        return {"$ref": own(field["$ref"])}
     inside = partial(field, place)
-    return {"anyOf": [{"$ref": place}, {"type": "null"}]} if inside == field else or_null(inside)
+    inside = {"$ref": place} if inside == field else inside
+    return inside if {"type": "null"} in field.get("anyOf", ()) else or_null(inside)
+
+
+def share(definitions: Json) -> None:
+    """Let a field refer to the same field of an earlier model, if there is one, where the reference is shorter."""
+    first: dict[str, str] = {}
+    for name, model in definitions.items():
+        for key, field in model.get("properties", {}).items():
+            text = json.dumps(untitled(field))
+            reference = {"$ref": first.setdefault(text, f"#/$defs/{name}/properties/{key}")}
+            if reference["$ref"] != f"#/$defs/{name}/properties/{key}" and len(json.dumps(reference)) < len(text):
+                model["properties"][key] = reference
 
 
 def own(reference: str) -> str:
@@ -392,6 +406,7 @@ def schema() -> Json:
     options(definitions["TaskEntry"], "kind", of_tasks)
     for base, known in {**of_tasks, **of_methods}.items():
         definitions[f"options of {base}"] = known
+    share(definitions)
     own_definitions = {
         f"own {name}": partial(model, f"#/$defs/{name}")
         for name, model in definitions.items()

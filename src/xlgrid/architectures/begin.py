@@ -29,7 +29,7 @@ def misfit(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
     if theirs["model_type"] != ours["model_type"]:
         return f"is of type {theirs['model_type']}, and this one of type {ours['model_type']}: name an encoder of the same `kind`"
     for entry, key in SIZES.items():
-        if {entry} <= ours.keys() & theirs.keys() and theirs[entry] != ours[entry]:
+        if entry in ours and entry in theirs and theirs[entry] != ours[entry]:
             return f"has {entry} {theirs[entry]}, and this one {ours[entry]}: give both the same `{key}`"
     return None
 

@@ -194,7 +194,8 @@ SIZES = {"hidden": 128, "layers": 4, "heads": 4, "intermediate": 256, "max_lengt
             "mine has max_position_embeddings 514, and this one 602: give both the same `max_length`",
         ),
         ("facebook/xmod-base", {}, "mine is of type xmod, and this one of type xlm-roberta: name an encoder"),
-        ("google-bert/bert-base-multilingual-cased", {"kind": "bert"}, None),
+        ("FacebookAI/xlm-roberta-base", {}, "mine has hidden_size 768, and this one 128: give both the same `hidden`"),
+        ("FacebookAI/xlm-roberta-base", {"hidden": 768, "layers": 12, "heads": 12, "intermediate": 3072}, None),
         ("me/of-unknown-sizes", {}, None),
     ],
 )
@@ -209,6 +210,22 @@ def test_an_encoder_begins_with_one_of_its_type_and_its_known_sizes(
     keys["encoders"]["other"] = {"vocabulary": "mine", "scratch": scratch}
     about = [problem for problem in problems(Study(**keys)) if problem.startswith("encoders.other.scratch.begin")]
     assert about == [] if message is None else about[0].startswith(f"encoders.other.scratch.begin: {message}")
+
+
+@pytest.mark.parametrize(("kept", "fits"), [(4, True), (3, False)])
+def test_an_encoder_begins_with_the_layers_that_another_keeps(kept: int, fits: bool) -> None:
+    keys = pretrained()
+    keys["encoders"]["mine"] = {"hub": "FacebookAI/xlm-roberta-base", "layers": kept}
+    scratch = {
+        "kind": "xlmr",
+        "languages": ["en"],
+        "task": "pretraining",
+        "begin": "mine",
+        "shape": "base",
+        "layers": 4,
+    }
+    keys["encoders"]["other"] = {"vocabulary": "mine", "scratch": scratch}
+    assert fits != any("encoders.other.scratch.begin" in problem for problem in problems(Study(**keys)))
 
 
 @pytest.mark.parametrize("begin", ["other", "other-early"])
