@@ -18,7 +18,7 @@ import torch
 from steps import seconds
 from transformers import XmodForMaskedLM
 
-from xlgrid.architectures import architecture_of
+from xlgrid.architectures.scratch import architecture_of
 from xlgrid.base.arrays import Segments
 from xlgrid.base.device import default_device
 from xlgrid.heads import HEADS

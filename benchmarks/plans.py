@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.needs import inputs
-from xlgrid.plan.settings import settings
 
 # Product -> the digests of its inputs and of its settings.
 Planned = dict[str, list[str]]
@@ -40,8 +38,8 @@ def planned(study: Path) -> Planned:
     plan = load_plan(str(study))
     return {
         repr(product): [
-            digest(inputs(plan, product)),
-            digest({key: in_order(value) for key, value in (settings(plan.study, product) or {}).items()}),
+            digest(product.inputs(plan)),
+            digest({key: in_order(value) for key, value in (product.settings(plan.study) or {}).items()}),
         ]
         for product in plan.products
     }

@@ -32,11 +32,11 @@ from xlgrid.models import by_language
 from xlgrid.models.load import has_segments
 from xlgrid.models.precision import arithmetic, autocast
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.needs import test_tokens
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Vocabulary
+from xlgrid.products.data import Data
+from xlgrid.products.encode import Vocabulary
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import records
-from xlgrid.results.identity import Cell
 
 # The largest difference of equal scores, in percent.
 SAME = 1e-6
@@ -79,7 +79,7 @@ def model_of(plan: Plan, cell: Cell, record: Mapping[str, Any]) -> tuple[PreTrai
     run = trained.read(record["run"])
     step, texts = Target(cell.target).step, [Path(path) for path in record["speaks"]]
     text_run = next((path if step is None else path.parent for path in texts), None)
-    tokens = batches.read(plan.owned(test_tokens(plan, cell)).path, Target(cell.target).data)
+    tokens = batches.read(plan.owned(cell.tokens(plan)).path, Target(cell.target).data)
     return trained.model_of(run, run.record["encoder"], tokens, text_run, step).eval(), run
 
 
@@ -127,7 +127,7 @@ def main() -> None:
         cells = [cell for cell in plan.cells if cell.task == name and cell.method in methods and is_scored(plan, cell)]
         size = min(len(cells), arguments.cells or len(cells))
         for number in sorted(np.random.default_rng(1).choice(len(cells), size, replace=False)) if size else ():
-            vocabulary = test_tokens(plan, cells[number]).vocabulary
+            vocabulary = cells[number].tokens(plan).vocabulary
             chosen.setdefault((name, Target(cells[number].target).data, vocabulary), []).append(cells[number])
     differences: dict[str, float] = {}
     print(f"{'task':16}  {'vocabulary':12}  {'target':8}  {'cells':>5}  {'rows':>6}  {'difference':>10}  test set")

@@ -25,7 +25,7 @@ from xlgrid.methods import Method, make
 from xlgrid.models.load import model_class
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.load import load_plan
-from xlgrid.results.identity import Run
+from xlgrid.products.train import Run
 from xlgrid.study.schema import Study
 from xlgrid.training.encoders import configuration
 

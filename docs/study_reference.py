@@ -15,8 +15,9 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, get_args, get_type_hints
 
-from xlgrid.architectures import ARCHITECTURES, Architecture
-from xlgrid.methods import METHODS, Method
+from xlgrid.architectures import Architecture
+from xlgrid.architectures.scratch import ALL_ARCHITECTURES
+from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.study.schema import Study
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
@@ -157,7 +158,7 @@ class Page:
 # Keys that pydantic requires and that a study need not have.
 HIDDEN = {"MethodEntry": {"base"}}
 # Class of an architecture -> its name, the first one if it has several.
-NAMES = {architecture.__name__: name for name, architecture in reversed(ARCHITECTURES.items())}
+NAMES = {architecture.__name__: name for name, architecture in reversed(ALL_ARCHITECTURES.own.items())}
 KINDS = {
     name.rpartition("/")[2]: kind
     for kind, name in Study.model_json_schema()["properties"]["exhibits"]["additionalProperties"]["discriminator"][
@@ -220,7 +221,7 @@ def methods() -> Iterator[str]:
         "## Options of methods\n\n`methods.NAME.options` has the options of the base. Packages can add [bases of their "
         "own](../how-to/method.md)."
     )
-    for base, method in METHODS.items():
+    for base, method in ALL_METHODS.own.items():
         text, meanings = attributes(method)
         if method is Method:
             text = "Trains all weights."
@@ -356,8 +357,22 @@ def partial(schema: Any, place: str) -> Any:
 
 def own_field(field: Json, place: str) -> Json:
     """The schema of a field that may be null. It refers to the field if nothing inside it differs."""
+    if "/properties/" in field.get("$ref", ""):
+        return {"$ref": own(field["$ref"])}
     inside = partial(field, place)
-    return {"anyOf": [{"$ref": place}, {"type": "null"}]} if inside == field else or_null(inside)
+    inside = {"$ref": place} if inside == field else inside
+    return inside if {"type": "null"} in field.get("anyOf", ()) else or_null(inside)
+
+
+def share(definitions: Json) -> None:
+    """Let a field refer to the same field of an earlier model, if there is one, where the reference is shorter."""
+    first: dict[str, str] = {}
+    for name, model in definitions.items():
+        for key, field in model.get("properties", {}).items():
+            text = json.dumps(untitled(field))
+            reference = {"$ref": first.setdefault(text, f"#/$defs/{name}/properties/{key}")}
+            if reference["$ref"] != f"#/$defs/{name}/properties/{key}" and len(json.dumps(reference)) < len(text):
+                model["properties"][key] = reference
 
 
 def own(reference: str) -> str:
@@ -381,7 +396,7 @@ def schema() -> Json:
     for name, keys in (("TrainingEntry", "set"), ("EncoderEntry", "training")):
         said = definitions[name]["properties"][keys]
         definitions[name]["properties"][keys] = {"description": said["description"], "$ref": "#/$defs/Training"}
-    of_methods = {base: method_options(method) for base, method in METHODS.items()}
+    of_methods = {base: method_options(method) for base, method in ALL_METHODS.own.items()}
     of_tasks = {}
     for kind, task in TASKS.items():
         of_tasks[kind] = task.Options.model_json_schema()
@@ -391,6 +406,7 @@ def schema() -> Json:
     options(definitions["TaskEntry"], "kind", of_tasks)
     for base, known in {**of_tasks, **of_methods}.items():
         definitions[f"options of {base}"] = known
+    share(definitions)
     own_definitions = {
         f"own {name}": partial(model, f"#/$defs/{name}")
         for name, model in definitions.items()

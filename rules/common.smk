@@ -8,24 +8,12 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from xlgrid.plan import workflow as plans
-from xlgrid.plan.products import (
-    Cell,
-    Claims,
-    Comparison,
-    Contrast,
-    Data,
-    Encoder,
-    Exhibit,
-    Meanings,
-    Partial,
-    Report,
-    Run,
-    Summary,
-    Text,
-    Tokens,
-    Unlabelled,
-    Vocabulary,
-)
+from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.exhibits import Comparison, Exhibit
+from xlgrid.products.report import Claims, Partial, Report, Summary
+from xlgrid.products.train import Run
 from xlgrid.preflight.machine import elsewhere, unwritable
 
 # A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
@@ -45,6 +33,9 @@ try:
     NAMED = plans.load_plans(SETTINGS, sys.argv[1:], IS_MODULE)
 except (ValueError, FileNotFoundError) as error:
     raise WorkflowError(str(error)) from None
+
+# The rules of papers and of other packages are elsewhere.
+ENVIRONMENT = workflow.source_path("../envs/xlgrid.yaml")
 
 # The studies that they extend make a part of their files.
 PLANS = plans.with_ancestors(NAMED)
@@ -89,7 +80,31 @@ def inputs(kind, **fixed):
 
 def setting(name, kind, **fixed):
     """A setting of the product of a kind that a rule makes; `fixed` has the fields that are no wildcards."""
-    return lambda wildcards: plans.setting_of(PLANS, plans.product(kind, wildcards, **fixed), name)
+
+    def of_rule(wildcards):
+        return plans.product(kind, wildcards, **fixed).settings(study(wildcards))[name]
+
+    return of_rule
+
+
+def lock(kind):
+    """The option with the lock file, for a product of a kind that comes from the Hub; none for any other."""
+
+    def of_rule(wildcards):
+        is_fetched = plans.product(kind, wildcards).repository(study(wildcards))
+        return [f"--lock={SETTINGS.hub_lock}"] if is_fetched else []
+
+    return of_rule
+
+
+def made_by(rule, kind):
+    """The constraint of the wildcard `study` of one of several rules that make products of a kind."""
+    return plans.made_by(PLANS, rule, kind)
+
+
+def job(**differing):
+    """The resources of a job: memory that grows with each attempt, an hour, and those that differ."""
+    return {"mem_mb": lambda wildcards, attempt: 8000 * attempt, "runtime": 60, **differing}
 
 
 def archives(file):
@@ -98,18 +113,6 @@ def archives(file):
         return plans.archives_of(PLANS, file)
     except ValueError as error:
         raise WorkflowError(str(error)) from None
-
-
-def studies_where(folder, section, applies, suffix=""):
-    """The constraint of the wildcard `study` of a rule that makes the entries of a section to which the rule applies.
-
-    `folder` is a regular expression of what is between the study and the entry in a path.
-    """
-
-    def names(plan):
-        return [f"{name}{suffix}" for name, entry in getattr(plan.study, section).items() if applies(entry)]
-
-    return plans.studies_with(PLANS, folder, names)
 
 
 def study_file(wildcards, input):

@@ -8,7 +8,9 @@ OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}
 
 
 rule meanings:
+    """The meanings of a generated task, which every language expresses."""
     input:
+        # None; a study that does not generate the task is refused.
         inputs(Meanings),
     output:
         "results/{study}/data/{task}/meanings.parquet",
@@ -16,14 +18,10 @@ rule meanings:
         "results/{study}/logs/data/{task}/meanings.log",
     benchmark:
         "results/{study}/benchmarks/data/{task}/meanings.tsv"
-    wildcard_constraints:
-        study=studies_where("data", "tasks", lambda task: not task.data),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         kind=setting("kind", Meanings),
         options=setting("options", Meanings),
@@ -32,7 +30,9 @@ rule meanings:
 
 
 rule data:
+    """The examples of a generated task in a language."""
     input:
+        # The meanings of the task.
         inputs(Data, split="train"),
     output:
         expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
@@ -41,13 +41,11 @@ rule data:
     benchmark:
         "results/{study}/benchmarks/data/{task}/{language}.tsv"
     wildcard_constraints:
-        study=studies_where("data", "tasks", lambda task: not task.data),
+        study=made_by("data", Data),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         kind=setting("kind", Data, split="train"),
         options=setting("options", Data, split="train"),
@@ -62,7 +60,9 @@ rule data:
 
 
 rule fetch_data:
+    """A split of the data of a task in a language, from the Hub or from files."""
     input:
+        # The files of the study, if the data are not on the Hub.
         inputs(Data),
     output:
         "results/{study}/data/{task}/{language}/{split}.parquet",
@@ -71,26 +71,20 @@ rule fetch_data:
     benchmark:
         "results/{study}/benchmarks/data/{task}/{language}/{split}.tsv"
     wildcard_constraints:
-        study=plans.studies_with(
-            PLANS,
-            "data",
-            lambda plan: [name for name, task in plan.study.tasks.items() if task.data],
-            plans.labelled_data,
-        ),
+        study=made_by("fetch_data", Data),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         kind=setting("kind", Data),
         columns=setting("columns", Data),
         source=setting("source", Data),
+        split="{split}",
         lock=SETTINGS.hub_lock,
     shell:
         r"""
-        xlgrid fetch-data {params.kind:q} {wildcards.language:q} {wildcards.split} \
+        xlgrid fetch-data {params.kind:q} {wildcards.language:q} {params.split:q} \
             --columns {params.columns:q} \
             --source {params.source:q} \
             --lock {params.lock:q} \
@@ -98,8 +92,7 @@ rule fetch_data:
         """
 
 
-rule fetch_unlabelled:
-    """Training data without labels, which a run of the study labels."""
+use rule fetch_data as fetch_unlabelled with:
     input:
         inputs(Unlabelled),
     output:
@@ -108,30 +101,21 @@ rule fetch_unlabelled:
         "results/{study}/logs/unlabelled/{task}/{language}.log",
     benchmark:
         "results/{study}/benchmarks/unlabelled/{task}/{language}.tsv"
-    conda:
-        "../envs/xlgrid.yaml"
-    threads: 1
-    resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+    wildcard_constraints:
+        study=plans.either(PLANS),
     params:
         kind=setting("kind", Unlabelled),
         columns=setting("columns", Unlabelled),
         source=setting("source", Unlabelled),
+        # Labels in the data are not read.
+        split=["train", "--unlabelled"],
         lock=SETTINGS.hub_lock,
-    shell:
-        r"""
-        xlgrid fetch-data {params.kind:q} {wildcards.language:q} train --unlabelled \
-            --columns {params.columns:q} \
-            --source {params.source:q} \
-            --lock {params.lock:q} \
-            --output {output:q} 2>{log:q}
-        """
 
 
 rule label_data:
     """Training data with the labels that a run of the study predicts."""
     input:
+        # The data without labels, and the run with its encoder and vocabulary.
         inputs(Data),
     output:
         "results/{study}/data/{task}/{language}/{split}.parquet",
@@ -140,14 +124,11 @@ rule label_data:
     benchmark:
         "results/{study}/benchmarks/data/{task}/{language}/{split}.tsv"
     wildcard_constraints:
-        study=plans.studies_with(PLANS, "data", plans.labelled_data),
+        study=made_by("label_data", Data),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
-        gpu=SETTINGS.gpus,
+        **job(gpu=SETTINGS.gpus),
     params:
         kind=setting("kind", Data),
         columns=setting("columns", Data),
@@ -164,7 +145,9 @@ rule label_data:
 
 
 rule text:
+    """The text of a language, generated or from files."""
     input:
+        # The files of the study, unless the text is generated.
         inputs(Text),
     output:
         "results/{study}/text/{language}.parquet",
@@ -173,52 +156,25 @@ rule text:
     benchmark:
         "results/{study}/benchmarks/text/{language}.tsv"
     wildcard_constraints:
-        study=plans.studies_with(
-            PLANS,
-            "text",
-            lambda plan: [code for code in plan.study.languages if not plan.study.text.is_from_hub(code)],
-        ),
+        study=made_by("text", Text),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         settings=setting("settings", Text),
-    shell:
-        "xlgrid text {wildcards.language:q} --settings {params.settings:q} --output {output:q} 2> {log:q}"
-
-
-rule fetch_text:
-    input:
-        inputs(Text),
-    output:
-        "results/{study}/text/{language}.parquet",
-    log:
-        "results/{study}/logs/text/{language}.log",
-    benchmark:
-        "results/{study}/benchmarks/text/{language}.tsv"
-    wildcard_constraints:
-        study=plans.studies_with(
-            PLANS, "text", lambda plan: [code for code in plan.study.languages if plan.study.text.is_from_hub(code)]
-        ),
-    conda:
-        "../envs/xlgrid.yaml"
-    threads: 1
-    resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
-    params:
-        settings=setting("settings", Text),
-        lock=SETTINGS.hub_lock,
+        lock=lock(Text),
     shell:
         r"""
         xlgrid text {wildcards.language:q} \
-            --settings {params.settings:q} \
-            --lock {params.lock:q} \
+            --settings {params.settings:q} {params.lock:q} \
             --output {output:q} 2>{log:q}
         """
+
+
+use rule text as fetch_text with:
+    wildcard_constraints:
+        study=made_by("fetch_text", Text),
 
 
 rule download:
@@ -231,10 +187,8 @@ rule download:
         file=plans.download_regex(PLANS, "download"),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         url=lambda wildcards: plans.download_of(PLANS, wildcards.file).urls[0],
         options=lambda wildcards: plans.download_of(PLANS, wildcards.file).entry.options,
@@ -257,10 +211,8 @@ rule download_archive:
         address=plans.download_regex(PLANS, "download_archive"),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         url=lambda wildcards: plans.archive_at(PLANS, wildcards.address).url,
         options=lambda wildcards: plans.archive_at(PLANS, wildcards.address).entry.options,
@@ -285,10 +237,8 @@ rule unpack:
         file=plans.download_regex(PLANS, "unpack"),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         member=lambda wildcards: plans.download_of(PLANS, wildcards.file).member,
     shell:
@@ -307,10 +257,8 @@ rule join_bitext:
         folder=plans.download_regex(PLANS, "join_bitext"),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=600,
+        **job(runtime=600),
     params:
         pair=lambda wildcards: plans.download_of(PLANS, f"{wildcards.folder}/train.jsonl").pair,
         folder=subpath(output[0], parent=True),
@@ -330,10 +278,8 @@ rule by_hand:
     priority: 100
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         how=lambda wildcards: plans.download_of(PLANS, wildcards.file).entry.by_hand,
     shell:

@@ -15,7 +15,9 @@ LAYOUT = [
 
 
 rule vocabulary:
+    """A vocabulary that is trained on texts."""
     input:
+        # The texts of its languages.
         inputs(Vocabulary),
     output:
         VOCABULARY,
@@ -24,13 +26,11 @@ rule vocabulary:
     benchmark:
         "results/{study}/benchmarks/vocabularies/{vocabulary}.tsv"
     wildcard_constraints:
-        study=studies_where("vocabularies", "all_vocabularies", lambda vocabulary: vocabulary.languages),
+        study=made_by("vocabulary", Vocabulary),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         spec=setting("spec", Vocabulary),
         folder=subpath(output[0], parent=True),
@@ -38,8 +38,10 @@ rule vocabulary:
         "xlgrid vocabulary {input.texts:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
 
 
-rule hub_vocabulary:
+rule fetch_vocabulary:
+    """A vocabulary from the Hub, or from a folder."""
     input:
+        # The files of the folder, if the vocabulary is not on the Hub.
         inputs(Vocabulary),
     output:
         VOCABULARY,
@@ -48,53 +50,27 @@ rule hub_vocabulary:
     benchmark:
         "results/{study}/benchmarks/vocabularies/{vocabulary}.tsv"
     wildcard_constraints:
-        study=studies_where("vocabularies", "all_vocabularies", lambda vocabulary: vocabulary.hub),
+        study=made_by("fetch_vocabulary", Vocabulary),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
-        hub=setting("hub", Vocabulary),
+        place=setting("place", Vocabulary),
         revision=setting("revision", Vocabulary),
-        lock=SETTINGS.hub_lock,
+        lock=lock(Vocabulary),
         folder=subpath(output[0], parent=True),
     shell:
         r"""
-        xlgrid fetch-vocabulary {params.hub:q} \
-            --revision {params.revision:q} \
-            --lock {params.lock:q} \
+        xlgrid fetch-vocabulary {params.place:q} {params.revision:q} {params.lock:q} \
             --output {params.folder:q} 2>{log:q}
         """
 
 
-rule local_vocabulary:
-    input:
-        inputs(Vocabulary),
-    output:
-        VOCABULARY,
-    log:
-        "results/{study}/logs/vocabularies/{vocabulary}.log",
-    benchmark:
-        "results/{study}/benchmarks/vocabularies/{vocabulary}.tsv"
-    wildcard_constraints:
-        study=studies_where("vocabularies", "all_vocabularies", lambda vocabulary: vocabulary.path),
-    conda:
-        "../envs/xlgrid.yaml"
-    threads: 1
-    resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
-    params:
-        path=setting("path", Vocabulary),
-        folder=subpath(output[0], parent=True),
-    shell:
-        "xlgrid copy-vocabulary {params.path:q} --output {params.folder:q} 2> {log:q}"
-
-
 rule pretrain:
+    """An encoder that is trained here: from scratch, or with a new language-modelling head."""
     input:
+        # Its vocabulary, the tokens of its languages, and the encoder with which it begins.
         inputs(Encoder),
     output:
         LAYOUT,
@@ -105,14 +81,11 @@ rule pretrain:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=studies_where("encoders", "encoders", lambda encoder: encoder.is_trained),
+        study=made_by("pretrain", Encoder),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=240,
-        gpu=SETTINGS.gpus,
+        **job(runtime=240, gpu=SETTINGS.gpus),
     params:
         # As in rule train: settings that cannot change the result are in `pace`.
         recipe=setting("recipe", Encoder),
@@ -138,7 +111,9 @@ rule pretrain:
 
 
 rule snapshot_encoder:
+    """An encoder as it was after a step of its pre-training."""
     input:
+        # The encoder at the end of its pre-training.
         inputs(Encoder),
     output:
         LAYOUT,
@@ -147,13 +122,11 @@ rule snapshot_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=studies_where("encoders", "encoders", lambda encoder: encoder.step),
+        study=made_by("snapshot_encoder", Encoder),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         step=setting("step", Encoder),
         folder=subpath(output[0], parent=True),
@@ -164,8 +137,10 @@ rule snapshot_encoder:
         """
 
 
-rule hub_encoder:
+rule fetch_encoder:
+    """An encoder from the Hub, or from a folder."""
     input:
+        # Its vocabulary, and the files of the folder, if the encoder is not on the Hub.
         inputs(Encoder),
     output:
         LAYOUT,
@@ -174,60 +149,29 @@ rule hub_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=studies_where("encoders", "encoders", lambda encoder: encoder.hub),
+        study=made_by("fetch_encoder", Encoder),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
-        hub=setting("hub", Encoder),
-        # With the layers to keep: a further parameter would make all encoders again.
-        modules=setting("modules", Encoder),
+        place=setting("place", Encoder),
         revision=setting("revision", Encoder),
-        lock=SETTINGS.hub_lock,
+        changes=setting("changes", Encoder),
+        lock=lock(Encoder),
         folder=subpath(output[0], parent=True),
     shell:
         r"""
-        xlgrid fetch-encoder {params.hub:q} --vocabulary {input.vocabulary:q} \
-            --revision {params.revision:q} {params.modules:q} \
-            --lock {params.lock:q} \
-            --output {params.folder:q} 2>{log:q}
-        """
-
-
-rule local_encoder:
-    input:
-        inputs(Encoder),
-    output:
-        LAYOUT,
-    log:
-        "results/{study}/logs/encoders/{encoder}.log",
-    benchmark:
-        "results/{study}/benchmarks/encoders/{encoder}.tsv"
-    wildcard_constraints:
-        study=studies_where("encoders", "encoders", lambda encoder: encoder.path),
-    conda:
-        "../envs/xlgrid.yaml"
-    threads: 1
-    resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
-    params:
-        path=setting("path", Encoder),
-        # With the layers to keep: a further parameter would make all encoders again.
-        modules=setting("modules", Encoder),
-        folder=subpath(output[0], parent=True),
-    shell:
-        r"""
-        xlgrid copy-encoder {params.path:q} --vocabulary {input.vocabulary:q} {params.modules:q} \
+        xlgrid fetch-encoder {params.place:q} {params.revision:q} {params.lock:q} \
+            --vocabulary {input.vocabulary:q} {params.changes:q} \
             --output {params.folder:q} 2>{log:q}
         """
 
 
 rule tokens:
+    """A split of the data of a task in a language, as the tokens of a vocabulary."""
     input:
+        # The data, or the texts of a task of kind mlm; and the vocabulary.
         inputs(Tokens),
     output:
         "results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow",
@@ -237,10 +181,8 @@ rule tokens:
         "results/{study}/benchmarks/tokens/{task}/{vocabulary}/{language}/{split}.tsv"
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         kind=setting("kind", Tokens),
         columns=setting("columns", Tokens),
@@ -260,5 +202,5 @@ rule tokens:
 
 # Downloads need the network, which compute nodes may lack.
 localrules:
-    hub_vocabulary,
-    hub_encoder,
+    fetch_vocabulary,
+    fetch_encoder,

@@ -7,7 +7,9 @@ OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or 
 
 
 rule table:
+    """A table."""
     input:
+        # The cells, or the attention, that it shows; and published numbers.
         inputs(Exhibit),
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex"),
@@ -20,17 +22,15 @@ rule table:
     log:
         "results/{study}/logs/exhibits/{exhibit}.log",
     wildcard_constraints:
-        study=studies_where("exhibits", "exhibits", lambda exhibit: exhibit.is_table),
+        study=made_by("table", Exhibit),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
-        settings=lambda w: study(w).exhibit(w.exhibit).settings(study(w)),
+        settings=setting("settings", Exhibit),
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} --output {params.folder:q} 2> {log:q}"
@@ -46,11 +46,13 @@ use rule table as figure with:
             caption="../notebooks/captions/figure.rst",
         ),
     wildcard_constraints:
-        study=studies_where("exhibits", "exhibits", lambda exhibit: not exhibit.is_table),
+        study=made_by("figure", Exhibit),
 
 
 rule compared:
+    """An exhibit beside published numbers."""
     input:
+        # What the exhibit shows, and the published numbers.
         inputs(Comparison),
     output:
         multiext("results/{study}/exhibits/{exhibit}-published", ".csv", ".md"),
@@ -63,17 +65,15 @@ rule compared:
     log:
         "results/{study}/logs/exhibits/{exhibit}-published.log",
     wildcard_constraints:
-        study=studies_where("exhibits", "exhibits", lambda exhibit: exhibit.is_compared, suffix="-published"),
+        study=made_by("compared", Comparison),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
-        settings=lambda w: study(w).exhibit(w.exhibit).settings(study(w)),
+        settings=setting("settings", Exhibit),
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} --published --output {params.folder:q} 2> {log:q}"

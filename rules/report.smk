@@ -9,7 +9,9 @@ NOTEBOOK = workflow.source_path("../notebooks/report.ipynb")
 
 
 rule claims:
+    """The verdicts of the claims of a study."""
     input:
+        # The cells that the claims compare.
         inputs(Claims),
     output:
         multiext("results/{study}/claims", ".csv", ".md"),
@@ -19,21 +21,21 @@ rule claims:
         "results/{study}/logs/claims.log",
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
-        settings=lambda w: study(w).claims_settings,
+        settings=setting("settings", Claims),
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid claims {params.study:q} --output {params.folder:q} 2> {log:q}"
 
 
 rule report_notebook:
+    """The notebook of the report, which also writes the scores of all cells."""
     input:
+        # All cells, exhibits, comparisons and verdicts.
         inputs(Summary),
     output:
         summary="results/{study}/summary.csv",
@@ -42,14 +44,12 @@ rule report_notebook:
         errors="results/{study}/logs/summary.log",
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
-        settings=lambda w: study(w).report_settings,
+        settings=setting("settings", Summary),
         # Snakemake may read the notebook through a temporary file of another name each time. It does not compare a param
         # that also depends on inputs with that of the last time.
         notebook=lambda w, input: NOTEBOOK,
@@ -62,7 +62,9 @@ rule report_notebook:
 
 
 rule report_html:
+    """The report as a page."""
     input:
+        # The scores of all cells, and the notebook beside them.
         inputs(Report),
     output:
         report("results/{study}/report.html", category="Report", caption="../notebooks/captions/report.rst"),
@@ -70,10 +72,8 @@ rule report_html:
         "results/{study}/logs/report.log",
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         notebook=rules.report_notebook.log.notebook,
     shell:

@@ -7,7 +7,9 @@ OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{del
 
 
 rule train:
+    """A run: one training."""
     input:
+        # The encoder, the tokens of the source and of the dev sets, and the runs with which it begins.
         inputs(Run),
     output:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
@@ -18,14 +20,11 @@ rule train:
     benchmark:
         "results/{study}/benchmarks/runs/{task}/{encoder}/{method}/{source}/seed{seed}.tsv"
     wildcard_constraints:
-        study=studies_where("runs/[^/]+/[^/]+", "methods", lambda method: not method.imported),
+        study=made_by("train", Run),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=240,
-        gpu=SETTINGS.gpus,
+        **job(runtime=240, gpu=SETTINGS.gpus),
     params:
         # Settings that cannot change the results of a run are in `pace`: Snakemake does not compare a param that also depends
         # on inputs with that of the last time.
@@ -50,7 +49,9 @@ rule train:
 
 
 rule import_adapter:
+    """A run whose adapter others have trained."""
     input:
+        # The encoder, and the files of the adapter, if it is not on the Hub.
         inputs(Run),
     output:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
@@ -59,20 +60,18 @@ rule import_adapter:
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
     wildcard_constraints:
-        study=studies_where("runs/[^/]+/[^/]+", "methods", lambda method: method.imported),
+        study=made_by("import_adapter", Run),
     conda:
         "../envs/xlgrid.yaml"
-    threads: 1
     resources:
-        mem_mb=lambda w, attempt: 8000 * attempt,
-        runtime=60,
+        **job(),
     params:
         recipe=setting("recipe", Run),
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
         place=setting("place", Run),
         revision=setting("revision", Run),
-        lock=lambda w: [f"--lock={SETTINGS.hub_lock}"] if study(w).methods[w.method].imported.hub else [],
+        lock=lock(Run),
     shell:
         r"""
         xlgrid import-adapter {params.place:q} {params.revision:q} {params.lock:q} \

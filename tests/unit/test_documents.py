@@ -17,9 +17,9 @@ from module_fixture import load_module
 from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.products import Data, Product
-from xlgrid.plan.settings import settings
-from xlgrid.results.identity import Run
+from xlgrid.products.data import Data
+from xlgrid.products.product import Product
+from xlgrid.products.train import Run
 from xlgrid.training.encoders import EncoderEntry
 
 ROOT = Path(__file__).parents[2]
@@ -175,7 +175,7 @@ def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist(
 
 def rules() -> set[str]:
     """The names of this project's rules."""
-    files = [ROOT / "workflow" / "Snakefile", *(ROOT / "rules").glob("*.smk")]
+    files = [ROOT / "workflow" / "Snakefile", *(ROOT / "rules").glob("*.smk"), *(ROOT / "src").rglob("rules.smk")]
     return {
         name
         for file in files
@@ -232,7 +232,7 @@ def test_the_example_of_types_of_files_is_a_study_that_reads_them(
     for (task, language, split), (name, contents) in files.items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(contents)
-        values = settings(study, Data("s", task, language, split)) or {}
+        values = Data("s", task, language, split).settings(study) or {}
         columns, source = json.loads(str(values["columns"])), json.loads(str(values["source"]))
         fetch_data(str(values["kind"]), source, language, split, "out.parquet", "lock.yaml", columns)
         [row] = read_table("out.parquet").to_pylist()

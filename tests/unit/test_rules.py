@@ -1,12 +1,29 @@
 """Properties of the rules, as Snakemake reads them."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from plan_fixture import begun
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, OutputSettings, ResourceSettings
+
+from xlgrid.exhibits import Table
+from xlgrid.plan import workflow
+from xlgrid.plan.plan import Plan
+from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.exhibits import Exhibit
+from xlgrid.products.product import Product
+from xlgrid.products.report import Claims, Report, Summary
+from xlgrid.products.train import Run
+from xlgrid.report.stages import OTHER, stage_of_rule
+from xlgrid.study.schema import ImportedAdapters
+from xlgrid.study.tasks import TaskEntry
+from xlgrid.training.encoders import EncoderEntry
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,3 +69,78 @@ def test_the_profile_for_slurm_gives_gpus_to_the_rules_that_use_them(rules: dict
 def test_trainings_are_measured(rules: dict[str, Any]) -> None:
     """Of a cell, the file has its time in it."""
     assert [name for name in ("pretrain", "train") if not rules[name].benchmark] == []
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    """A study with a product for each rule."""
+    study = begun()
+    own = {
+        "kind": "sequence",
+        "inputs": ["a"],
+        "target": "b",
+        "labels": ["x", "y"],
+        "data": {"local": "{language}.{split}.csv"},
+    }
+    teacher = {"task": "words", "encoder": "mini", "method": "mlm", "source": "en"}
+    labelled = {"local": "{language}.csv", "languages": ["fr"], "by": teacher}
+    data = {"local": "{language}.{split}.csv", "labelled": labelled}
+    study.tasks["own"] = TaskEntry.model_validate(own)
+    study.tasks["words"] = TaskEntry.model_validate({"kind": "udpos", "data": data})
+    study.encoders.update(hub=EncoderEntry(hub="a/b"), path=EncoderEntry(path="x"), of=EncoderEntry(of="mini", step=1))
+    imported = ImportedAdapters(hub="a/{language}", revision="v1")
+    study.methods["read"] = study.methods["mlm"].model_copy(update={"base": "madx", "imported": imported})
+    look = {"kind": "table", "title": "T", "rows": ["encoder"], "columns": "target"}
+    study.exhibits["scores"] = Table.model_validate(look)
+    return Plan(study)
+
+
+def made(plan: Plan) -> list[tuple[str, Product]]:
+    """Products of the study, each with the rule that makes it."""
+    encoders, vocabularies = plan.study.encoders, plan.study.all_vocabularies
+    products = [
+        Meanings("begun", "siqa"),
+        Data("begun", "siqa", "en", "train"),
+        Data("begun", "own", "en", "test"),
+        Data("begun", "words", "fr", "train"),
+        Unlabelled("begun", "words", "fr"),
+        Text("begun", "en"),
+        *(Vocabulary("begun", name) for name in vocabularies),
+        *(Encoder("begun", name) for name in encoders),
+        Tokens("begun", "siqa", "mini", "en", "test"),
+        Run("begun", "mlm", "mini", "mlm", "en", 1),
+        Run("begun", "mlm", "mini", "read", "en", 1),
+        Cell("begun", "siqa", "mini", "mlm-src", "en", "fr", 1),
+        Exhibit("begun", "scores"),
+        Claims("begun"),
+        Summary("begun"),
+        Report("begun"),
+    ]
+    return [(next(rule for rule in product.rules if makes(plan, rule, product)), product) for product in products]
+
+
+def makes(plan: Plan, rule: str, product: Product) -> bool:
+    """Whether a rule makes a product, by its constraint of the study."""
+    if len(product.rules) == 1:
+        return True
+    constraint = workflow.made_by({"begun": plan}, rule, type(product))
+    return re.match(rf"results/(?:{constraint})/", product.path) is not None
+
+
+def test_a_product_has_the_log_that_its_rule_writes(plan: Plan, rules: dict[str, Any]) -> None:
+    for rule, product in made(plan):
+        fields = {field: getattr(product, field) for field in product.__match_args__}  # type: ignore[attr-defined]
+        assert product.log(plan.study) in [log.apply_wildcards(fields) for log in rules[rule].log], product
+
+
+def test_a_rule_is_in_the_file_of_its_stage(rules: dict[str, Any]) -> None:
+    files = {name: Path(rule.snakefile) for name, rule in rules.items()}
+    core = [name for name, file in files.items() if file.parent.name == "rules"]
+    assert {name: stage_of_rule(name) for name in core} == {name: files[name].stem for name in core}
+    assert all(stage_of_rule(name) != OTHER for name in rules)
+
+
+def test_a_rule_gives_its_command_every_setting_of_a_product(plan: Plan, rules: dict[str, Any]) -> None:
+    """A setting that no command is given could change no result."""
+    for rule, product in made(plan):
+        assert product.settings(plan.study).keys() <= {*rules[rule].params.keys()}, product

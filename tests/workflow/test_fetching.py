@@ -87,7 +87,7 @@ def test_what_was_fetched_is_not_fetched_again_without_a_network(fetched: tuple[
     copy = tmp_path / "offline"
     shutil.copytree(folder, copy, symlinks=True)
     process = shell(copy, "HF_HUB_OFFLINE=1 snakemake --dry-run; HF_HUB_OFFLINE=1 xlgrid check demo")
-    assert "hub_encoder" not in process.stdout and "hub_vocabulary" not in process.stdout
+    assert "fetch_encoder" not in process.stdout and "fetch_vocabulary" not in process.stdout
     lines = process.stdout.splitlines()
     assert process.returncode == 0, process.stdout[-2000:]
     assert any(line.startswith("✓ model some/xlmr") and COMMIT[:7] in line for line in lines)

@@ -153,11 +153,11 @@ def test_a_changed_encoder_of_ones_own_is_copied_again_and_a_missing_file_is_tol
     assert planned(folder, target) == {}
     weights = own / "model.safetensors"
     change(weights, weights.read_bytes()[:-1] + b"x")
-    assert planned(folder, target) == {"local_encoder": 1}
+    assert planned(folder, target) == {"fetch_encoder": 1}
     (own / "model.safetensors").rename(own / "aside")
     output = refused(folder, target)
     (own / "aside").rename(own / "model.safetensors")
-    assert "Missing input files for rule local_encoder" in output and "encoder/model.safetensors" in output
+    assert "Missing input files for rule fetch_encoder" in output and "encoder/model.safetensors" in output
 
 
 def test_settings_that_change_no_result_train_nothing_again(folder: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from project import ROOT, blocks, commands, planned, project, shell, shown, small
 
 from xlgrid.plan.load import load_plan, load_study
-from xlgrid.plan.needs import flat, inputs
-from xlgrid.results.identity import Run
+from xlgrid.products.product import flat
+from xlgrid.products.train import Run
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +92,12 @@ def test_a_study_on_files_of_your_own_is_planned_as_its_page_shows_it(folder: Pa
     (folder / "studies" / "own.yaml").write_text(blocks(page, "yaml")[0])
     plan = load_plan(folder / "studies" / "own.yaml")
     products = {product for cell in plan.cells for product in plan.rests_on(cell)}
-    bring(folder, {file for product in products for file in flat(inputs(plan, product))})
+    bring(folder, {file for product in products for file in flat(product.inputs(plan))})
     # The report takes a minute to plan, and these tables, with all of the files that the page names, a few seconds.
     assert commands(page) == ["snakemake --cores all results/own/report.html"]
     tables = [f"results/own/exhibits/{name}.csv" for name in ("table04", "table05", "table11")]
     jobs = planned(folder, *tables)
-    assert jobs["table"] == len(tables) and jobs["local_encoder"] == 2
+    assert jobs["table"] == len(tables) and jobs["fetch_encoder"] == 2
 
 
 def is_whole(command: str) -> bool:

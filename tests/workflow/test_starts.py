@@ -10,7 +10,8 @@ from project import planned, project, shell, small
 from safetensors.torch import load_file
 
 from xlgrid.data import batches
-from xlgrid.evaluation import attention, trained
+from xlgrid.evaluation import trained
+from xlgrid.papers.foroutan2023 import compare
 
 CELLS = "results/demo/cells/ruletaker-d0/mini-bert"
 RUNS = "results/demo/runs"
@@ -92,7 +93,7 @@ def test_attention_needs_no_cells_but_the_text_runs_of_both_targets(tmp_path: Pa
 
 def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> None:
     path = "results/demo/attention/ruletaker-d0/mini-bert/pair-qcross/en+en-fr/en-fr/en-de/seed1.json"
-    record = attention.read(built / path)
+    record = compare.read(built / path)
     assert record["speaks"] == [[f"{RUNS}/mlm/mini-bert/query/{pair}/seed1"] for pair in PAIRS]
     assert record["n"] + record["left_out"] > 0
     assert record["drawn"][0]["tokens"][0] == "[CLS]"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
+from xlgrid.architectures.begin import SIZES
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.data.vocabulary import Kind
 from xlgrid.heads import HEADS, Head
@@ -45,7 +46,7 @@ class Architecture(Strict):
     language modelling on `bitext`, unless the architecture has an objective of its own.
 
     A subclass is one architecture. It adds its settings, and overrides the methods below in which it differs. A subclass whose encoders
-    may begin with another one overrides `begins_with`, `seedless` and `take_weights`, as `xlgrid.architectures.plain.Pairs` does.
+    may begin with another one overrides `begins_with`, `seedless`, `misfit` and `take_weights`, as `xlgrid.architectures.plain.Pairs` does.
     """
 
     architecture: str
@@ -74,6 +75,7 @@ class Architecture(Strict):
     )
     bitext_task: str | None = Field(
         None,
+        min_length=1,
         description="the task of kind `mlm`, with two `inputs` and `data`, whose tokens are read for the pairs of `bitext`; "
         "absent: the rows with the same id in the texts of both languages",
     )
@@ -144,7 +146,8 @@ class Architecture(Strict):
     @property
     def known(self) -> dict[str, Any]:
         """The entries of config.json that are known before there is a vocabulary. `Method.misfit` gets these, and no others."""
-        return {"model_type": self.model_type, "num_hidden_layers": self.layers}
+        sizes = self.sizes(self.vocab)
+        return {"model_type": self.model_type, **{entry: sizes[entry] for entry in SIZES if entry in sizes}}
 
     @property
     def has_decoder(self) -> bool:
@@ -205,6 +208,14 @@ class Architecture(Strict):
 
         It reads sizes from the model's configuration alone. Later runs load the encoder without it: only a method can add it there.
         """
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        """Why the encoder cannot begin with the weights of another one; None if it can, as far as this is known.
+
+        Args:
+            config: the known entries of the config.json of the other encoder, with `model_type`.
+        """
+        return None
 
     def take_weights(self, model: "PreTrainedModel", encoder: Path, log: Callable[[str], None]) -> None:
         """Give a new model the weights of the encoder that it begins with.

@@ -1,14 +1,37 @@
 """The weights of an encoder in a new model that begins with them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xlgrid.heads import HEADS
 from xlgrid.models import lm_head, load
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+# Entry of config.json that has a size -> the key of `scratch` that states this size.
+SIZES = {
+    "hidden_size": "hidden",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "intermediate_size": "intermediate",
+    "max_position_embeddings": "max_length",
+}
+
+
+def misfit(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
+    """Why an encoder cannot begin with the weights of another; None if their types and sizes agree.
+
+    Args:
+        ours, theirs: entries of the config.json of both. A size that one of the two lacks is not compared.
+    """
+    if theirs["model_type"] != ours["model_type"]:
+        return f"is of type {theirs['model_type']}, and this one of type {ours['model_type']}: name an encoder of the same `kind`"
+    for entry, key in SIZES.items():
+        if entry in ours and entry in theirs and theirs[entry] != ours[entry]:
+            return f"has {entry} {theirs[entry]}, and this one {ours[entry]}: give both the same `{key}`"
+    return None
 
 
 def take_weights(
@@ -32,11 +55,8 @@ def take_weights(
     # All weights train, so that a head that the encoder lacks is drawn here, once.
     is_headless = lm_head.lacking(encoder) is not None
     other = load.load_model(encoder, HEADS["mlm"], 0, log=log, new_lm_head=is_headless)
-    if other.config.model_type != model.config.model_type:
-        raise ValueError(
-            f"`begin`: the encoder {encoder} is of type {other.config.model_type}, and this one of type {model.config.model_type}: "
-            "name an encoder of the same `kind`"
-        )
+    if problem := misfit(model.config.to_dict(), other.config.to_dict()):
+        raise ValueError(f"`begin`: the encoder {encoder} {problem}")
     weights, parameters = (dict(each.named_parameters(remove_duplicate=False)) for each in (other, model))
     theirs, ours = ({name: [*p.shape] for name, p in each.items()} for each in (weights, parameters))
     for name in dict.fromkeys([*ours, *theirs]):

@@ -1,13 +1,13 @@
 """BERT and XLM-R from scratch, by the objective of BERT, of XLM-R or of XLM."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from xlgrid.architectures.architecture import Architecture
-from xlgrid.architectures.begin import take_weights
+from xlgrid.architectures.begin import misfit, take_weights
 from xlgrid.data.vocabulary import Kind
 from xlgrid.heads import HEADS, Head
 from xlgrid.heads.language_modelling.nsp import NextSentenceHead
@@ -29,6 +29,7 @@ class Pairs(Architecture):
     )
     begin: str | None = Field(
         None,
+        min_length=1,
         description="an encoder of the study, of the same sizes and vocabulary, with whose weights this one begins; absent: new weights",
     )
 
@@ -38,6 +39,9 @@ class Pairs(Architecture):
     @property
     def begins_with(self) -> str | None:
         return self.begin
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        return misfit(self.known, config)
 
     def take_weights(self, model: "PreTrainedModel", encoder: Path, log: Callable[[str], None]) -> None:
         take_weights(model, encoder, log)

@@ -1,7 +1,11 @@
-"""Methods, heads, tasks and architectures that other installed packages add to those of xlgrid, by entry points."""
+"""Methods, heads, tasks and other parts that the papers and other installed packages add to the core, by entry points.
+
+The papers of `xlgrid.papers` declare their parts in pyproject.toml, as any package does.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from xlgrid.base.names import unknown
@@ -14,15 +18,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Extensible(Generic[T]):
-    """Everything of one kind by name: what xlgrid has, and what installed packages declare as entry points.
+    """Everything of one kind by name: what the core has, and what installed packages declare as entry points.
 
-    A name of xlgrid always means xlgrid's own. The entry points of the environment are read only for another name, because
-    reading them takes time at the start of a process.
+    A name of xlgrid, of the core or of a paper, always means xlgrid's own. The entry points of other packages are read only for
+    another name, because reading them takes time at the start of a process.
 
     Attributes:
         what: the kind in words, such as "method".
         group: the group of the entry points, such as "xlgrid.methods".
-        builtin: name -> what xlgrid has.
+        builtin: name -> what the core has.
         fits: (name, object) -> whether an entry point of this name may have this object as its value.
         expected: what `fits` asks for, in words.
         imported: name -> what has been imported from packages so far.
@@ -60,16 +64,22 @@ class Extensible(Generic[T]):
 
     def names(self) -> list[str]:
         """All names, those of xlgrid first."""
-        return list(dict.fromkeys([*self.builtin, *(point.name for point in self._entry_points())]))
+        return list(dict.fromkeys([*self.own, *(point.name for point in self._entry_points())]))
+
+    @property
+    def own(self) -> dict[str, T]:
+        """Name -> object, of everything that comes with xlgrid: that of the core and that of the papers."""
+        of_papers = {name: self.find(name) for name in _own_points(self.group)}
+        return {**self.builtin, **of_papers}
 
     def known(self) -> Iterator[T]:
         """The objects of xlgrid, and those that have been imported from packages so far."""
-        yield from self.builtin.values()
-        yield from self.imported.values()
+        yield from {**self.own, **self.imported}.values()
 
     def package(self, name: str) -> dict[str, str]:
         """The package that declares a name, and its version; empty for a name of xlgrid."""
-        if name in self.builtin or (point := self._entry_point(name)) is None or point.dist is None:
+        is_own = name in self.builtin or name in _own_points(self.group)
+        if is_own or (point := self._entry_point(name)) is None or point.dist is None:
             return {}
         return {point.dist.name: point.dist.version}
 
@@ -79,6 +89,8 @@ class Extensible(Generic[T]):
         return [*entry_points(group=self.group)]
 
     def _entry_point(self, name: str) -> "EntryPoint | None":
+        if own := _own_points(self.group).get(name):
+            return own
         points = [point for point in self._entry_points() if point.name == name]
         if len(points) > 1:
             packages = " and ".join(sorted(map(_package, points)))
@@ -92,13 +104,21 @@ class Extensible(Generic[T]):
         where = f"the {self.what} {point.name!r} of the package {_package(point)} ({point.value})"
         try:
             value = point.load()
-        except Exception as error:  # An import runs the package's code, which can fail in any way.
+        except (Exception, SystemExit) as error:  # An import runs the package's code, which can fail in any way.
             raise ValueError(
                 f"cannot import {where}: {type(error).__name__}: {error}; correct or uninstall the package"
             ) from error
         if not self.fits(point.name, value):
             raise ValueError(f"{where} is {value!r}, expected {self.expected}; correct or uninstall the package")
         return value
+
+
+@cache
+def _own_points(group: str) -> "dict[str, EntryPoint]":
+    """Name -> entry point that xlgrid itself declares."""
+    from importlib.metadata import distribution
+
+    return {point.name: point for point in distribution("xlgrid").entry_points.select(group=group)}
 
 
 def _package(point: "EntryPoint") -> str:

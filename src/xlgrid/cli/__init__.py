@@ -15,9 +15,12 @@ from typing import Any, NoReturn
 import typer
 
 from xlgrid import warm
+from xlgrid.base.plugins import Extensible
 from xlgrid.cli import data, encoders, export, preflight, results, runs, starters, studies
 from xlgrid.cli.options import Commands
 
+# The commands that papers add for their rules.
+_OF_PAPERS = Extensible[Any]("command", "xlgrid.commands", {}, lambda name, value: callable(value), "a function")
 # The sections of `xlgrid --help`, and their commands in the order in which a person or a study needs them.
 COMMANDS = {
     "For people": (
@@ -44,23 +47,21 @@ COMMANDS = {
     "Called by the rules: vocabularies and encoders": (
         encoders.vocabulary,
         encoders.fetch_vocabulary,
-        encoders.copy_vocabulary,
         encoders.pretrain,
         encoders.snapshot_encoder,
         encoders.fetch_encoder,
-        encoders.copy_encoder,
     ),
     "Called by the rules: runs, cells and results": (
         runs.import_adapter,
         runs.train,
         runs.evaluate,
-        runs.attention,
         results.exhibit,
         results.claims,
         results.report,
         results.report_html,
         results.partial,
     ),
+    "Called by the rules of papers": tuple(_OF_PAPERS.own.values()),
 }
 
 app = typer.Typer(

@@ -9,8 +9,8 @@ import typer
 
 from xlgrid.cli.options import (
     EncoderFolder,
+    HubLock,
     Layers,
-    LockFile,
     Modules,
     Output,
     Pace,
@@ -20,8 +20,7 @@ from xlgrid.cli.options import (
     folder_of,
 )
 
-Hub = Annotated[str, typer.Argument(help="owner/name on the Hub")]
-Folder = Annotated[Path, typer.Argument(help="the folder to copy")]
+Place = Annotated[str, typer.Argument(help="a folder; with --lock, owner/name on the Hub")]
 
 
 def vocabulary(
@@ -35,18 +34,14 @@ def vocabulary(
     make_vocabulary(VocabularyEntry.model_validate_json(spec), texts, output)
 
 
-def fetch_vocabulary(hub: Hub, lock: LockFile, output: Output, revision: Revision = "main") -> None:
-    """Fetch a vocabulary from the Hub at the commit that the lock file fixes."""
-    from xlgrid.data.encoders import fetch_vocabulary
+def fetch_vocabulary(place: Place, output: Output, revision: Revision = "main", lock: HubLock = None) -> None:
+    """Fetch a vocabulary from the Hub at the commit that the lock file fixes, or copy that of a folder."""
+    from xlgrid.data.encoders import copy_vocabulary, fetch_vocabulary
 
-    fetch_vocabulary(hub, revision, output, lock)
-
-
-def copy_vocabulary(path: Folder, output: Output) -> None:
-    """Copy a vocabulary from a folder that has a tokenizer.json."""
-    from xlgrid.data.encoders import copy_vocabulary
-
-    copy_vocabulary(path, output)
+    if lock:
+        fetch_vocabulary(place, revision, output, lock)
+    else:
+        copy_vocabulary(place, output)
 
 
 def pretrain(
@@ -85,24 +80,19 @@ def snapshot_encoder(
 
 
 def fetch_encoder(
-    hub: Hub,
+    place: Place,
     vocabulary: VocabularyFolder,
-    lock: LockFile,
     output: Output,
     revision: Revision = "main",
+    lock: HubLock = None,
     modules: Modules = "{}",
     layers: Layers = None,
 ) -> None:
-    """Fetch an encoder from the Hub at the commit that the lock file fixes."""
-    from xlgrid.data.encoders import fetch_encoder
+    """Fetch an encoder from the Hub at the commit that the lock file fixes, or copy that of a folder in the layout of the Hub."""
+    from xlgrid.data.encoders import copy_encoder, fetch_encoder
 
-    fetch_encoder(hub, revision, folder_of(vocabulary), output, lock, json.loads(modules), layers)
-
-
-def copy_encoder(
-    path: Folder, vocabulary: VocabularyFolder, output: Output, modules: Modules = "{}", layers: Layers = None
-) -> None:
-    """Copy an encoder from a folder in the layout of the Hub."""
-    from xlgrid.data.encoders import copy_encoder
-
-    copy_encoder(path, folder_of(vocabulary), output, json.loads(modules), layers)
+    changes = json.loads(modules), layers
+    if lock:
+        fetch_encoder(place, revision, folder_of(vocabulary), output, lock, *changes)
+    else:
+        copy_encoder(place, folder_of(vocabulary), output, *changes)

@@ -16,6 +16,7 @@ Output = Annotated[Path, typer.Option(help="the file or folder to write")]
 OutputFolder = Annotated[Path, typer.Option("--output", help="the folder to write to")]
 _LOCK = "the lock file, which keeps the commits of what is fetched from the Hub"
 LockFile = Annotated[Path, typer.Option(help=_LOCK)]
+HubLock = Annotated[Path | None, typer.Option(help="the lock file, if it comes from the Hub")]
 ConfiguredLock = Annotated[Path | None, typer.Option(help=_LOCK, show_default="hub_lock of config.yaml")]
 Revision = Annotated[str, typer.Option(help="the branch, tag or commit on the Hub")]
 Kind = Annotated[str, typer.Argument(help="the kind of task, such as wikiann or sequence")]
@@ -71,11 +72,3 @@ class Commands(TyperGroup):
 def folder_of(path: Path) -> Path:
     """The folder of a run, encoder or vocabulary that is named by the folder or by a file in it."""
     return path.parent if path.suffix in (".safetensors", ".json") else path
-
-
-def by_target(option: str, values: list[str]) -> dict[str, Path]:
-    """Target -> path, of values TARGET=PATH."""
-    pairs = [value.partition("=") for value in values]
-    if wrong := [value for value, (_, equals, path) in zip(values, pairs, strict=True) if not (equals and path)]:
-        raise ValueError(f"--{option} takes TARGET=PATH, such as en-fr={wrong[0]}, got {wrong[0]!r}")
-    return {target: Path(path) for target, _, path in pairs}

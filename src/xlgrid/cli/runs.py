@@ -7,14 +7,12 @@ import typer
 
 from xlgrid.cli.options import (
     EncoderFolder,
+    HubLock,
     OfStudy,
     Output,
     Pace,
     RecipeJson,
     Revision,
-    RunFolder,
-    VocabularyFolder,
-    by_target,
     folder_of,
 )
 
@@ -71,35 +69,12 @@ def evaluate(
 ) -> None:
     """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate, evaluate_bare
-    from xlgrid.results.identity import bare_cell
+    from xlgrid.products.evaluate import bare_cell
 
     if run:
         evaluate(folder_of(run), folder_of(encoder), tokens, target, output, text_run and folder_of(text_run), study)
     else:
         evaluate_bare(bare_cell(output, target)._asdict(), folder_of(encoder), tokens, output)
-
-
-def attention(
-    run: RunFolder,
-    encoder: EncoderFolder,
-    vocabulary: VocabularyFolder,
-    tokens: Annotated[
-        list[str], typer.Option(metavar="TARGET=FILE", help="the tokens of a target; give the option twice")
-    ],
-    output: Output,
-    text_run: Annotated[
-        list[str] | None, typer.Option(metavar="TARGET=RUN", help="the run on text of a target, if there is one")
-    ] = None,
-    study: OfStudy = None,
-) -> None:
-    """Compare the attention of a run on two targets."""
-    from xlgrid.evaluation.attention import compare
-
-    files, runs = (by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or [])))
-    if len(files) != 2:
-        raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
-    folders = {target: folder_of(path) for target, path in runs.items()}
-    compare(folder_of(run), folder_of(encoder), folder_of(vocabulary), files, output, folders, study)
 
 
 def export_adapter(
@@ -123,7 +98,7 @@ def import_adapter(
     encoder: EncoderFolder,
     output: Output,
     revision: Revision = "main",
-    lock: Annotated[Path | None, typer.Option(help="the lock file, if the adapter comes from the Hub")] = None,
+    lock: HubLock = None,
 ) -> None:
     """Take an adapter in the layout of AdapterHub as a run on text, instead of training one."""
     from xlgrid.training.adapters import import_adapter

@@ -11,8 +11,7 @@ from typing import Any
 
 from xlgrid.base.errors import Damaged, check_is_whole_file, first_sentence
 from xlgrid.base.files import whole
-from xlgrid.base.names import unknown
-from xlgrid.heads.families import EMBEDDINGS, FAMILIES, has_modules, layer_of, module_of
+from xlgrid.heads.families import EMBEDDINGS, layer_of
 
 WEIGHTS = "model.safetensors"
 # The weights in PyTorch's own format, which are read where there are no safetensors.
@@ -226,45 +225,7 @@ def counts_padding(config: Mapping[str, Any], padding: int) -> bool:
 
 def change_padding(folder: Path, padding: int) -> None:
     """Write another id of padding into an encoder's config.json."""
-    _write_config(folder, config_of(folder) | {"pad_token_id": padding})
-
-
-def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
-    """Give modules for languages in an encoder's folder other names, in place.
-
-    Args:
-        names: the code of a language in the study -> the name of its module.
-
-    Raises:
-        ValueError: the encoder has no such module, or no modules, or a module already has one of the codes.
-    """
-    from safetensors.torch import load_file, save_file
-
-    config = config_of(folder)
-    if not has_modules(config.get("model_type")):
-        raise ValueError(
-            f"`modules` names modules of an X-MOD, but the encoder is of type {config.get('model_type')}: leave it out"
-        )
-    for code, name in names.items():
-        if name not in config["languages"]:
-            raise ValueError(f"modules.{code}: {unknown('module of the encoder', name, config['languages'])}")
-    dictionary = FAMILIES[config["model_type"]].modules
-    code_of = {name: code for code, name in names.items()}
-    languages = [code_of.get(name, name) for name in config["languages"]]
-    if doubles := sorted({code for code in languages if languages.count(code) > 1}):
-        raise ValueError(f"`modules` gives {doubles[0]} to a module, but another module has this name: leave it out")
-
-    def renamed(name: str) -> str:
-        parts = name.split(".")
-        if module := module_of(name):
-            parts[parts.index(dictionary) + 1] = code_of.get(module, module)
-        return ".".join(parts)
-
-    tensors = {renamed(name): tensor for name, tensor in load_file(folder / WEIGHTS).items()}
-    # The tensors are mapped from the file, which must not be written while they are read.
-    with whole(folder / WEIGHTS) as aside:
-        save_file(tensors, aside, {"format": "pt"})
-    _write_config(folder, config | {"languages": languages})
+    write_config(folder, config_of(folder) | {"pad_token_id": padding})
 
 
 def layer_count(config: Mapping[str, Any]) -> int | None:
@@ -318,41 +279,7 @@ def keep_layers(folder: Path, layers: int) -> None:
     # The tensors are mapped from the file, which must not be written while they are read.
     with whole(folder / WEIGHTS) as aside:
         save_file(tensors, aside, {"format": "pt"})
-    _write_config(folder, config | shorter)
-
-
-def check_modules(folder: Path) -> None:
-    """Check that an X-MOD has a module of the right size for each of its languages in each layer; others have none.
-
-    Raises:
-        ValueError: a module is missing or of another size.
-    """
-    from safetensors import safe_open
-
-    config = config_of(folder)
-    if not has_modules(config.get("model_type")):
-        return
-    modules, hidden = FAMILIES[config["model_type"]].modules, config["hidden_size"]
-    inner = hidden // config["adapter_reduction_factor"]
-    sizes = {
-        "dense1.weight": [inner, hidden],
-        "dense2.weight": [hidden, inner],
-        "dense1.bias": [inner],
-        "dense2.bias": [hidden],
-    }
-    with safe_open(folder / WEIGHTS, framework="numpy") as weights:
-        stored = {name.removeprefix("roberta."): name for name in weights.keys()}  # noqa: SIM118
-        for layer in range(config["num_hidden_layers"]):
-            for language in config["languages"]:
-                for part, size in sizes.items():
-                    name = f"encoder.layer.{layer}.output.{modules}.{language}.{part}"
-                    got = weights.get_slice(stored[name]).get_shape() if name in stored else None
-                    if got != size:
-                        raise ValueError(
-                            f"the module of {language} does not fit the encoder: {name} "
-                            f"{f'has shape {got}' if got else 'is missing'}, but config.json asks for {size}: correct `languages` "
-                            "or `adapter_reduction_factor` there, or take another checkpoint"
-                        )
+    write_config(folder, config | shorter)
 
 
 def config_of(folder: Path) -> dict[str, Any]:
@@ -361,6 +288,7 @@ def config_of(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _write_config(folder: Path, config: Mapping[str, Any]) -> None:
+def write_config(folder: Path, config: Mapping[str, Any]) -> None:
+    """Write an encoder's config.json."""
     text = json.dumps(config, indent=2, ensure_ascii=False)
     (folder / "config.json").write_text(text + "\n", encoding="utf-8")

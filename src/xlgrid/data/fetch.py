@@ -43,11 +43,7 @@ def fetch_data(
     columns: Columns | Mapping[str, Any] | None = None,
     unlabelled: bool = False,
 ) -> None:
-    """Fetch a split of the data of a task in a language or pair: a parquet file with the task's columns, whose metadata count the
-    corrections of answers, if there are any (`corrections`, as JSON).
-
-    A pair is joined from its two languages row by row, unless the source has it as such, see `Origin`: the second
-    input comes from the second language and all else from the first (Foroutan et al. 2023).
+    """Write a split of the data of a task in a language or pair as a parquet file: the table of `read_data`.
 
     Args:
         kind: the name of a task in `xlgrid.tasks.ALL_TASKS`, or of a head.
@@ -61,9 +57,7 @@ def fetch_data(
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: a field of `source` or a split does not exist; the source does not have the language; the Hub refuses;
-            data are damaged, empty or not what the task needs; the task has no pairs, or the rows of a pair's languages
-            are not parallel.
+        ValueError: a field of `source` or a split does not exist, `source` does not suit the task; or as `read_data`.
     """
     described = task(kind, columns)
     if split not in SPLITS:
@@ -74,18 +68,35 @@ def fetch_data(
         raise ValueError(f"source of data: {plainly(error)}") from error
     data.check_task(described)
     described = described.unlabelled if unlabelled else described
-    origin = data.of(split, language)
+    write_rows(read_data(data.of(split, language), described, language, split, lock), out)
+
+
+def read_data(origin: Origin, described: Task, language: str, split: str, lock: str | Path) -> "pa.Table":
+    """The rows of a split of a task in a language or pair: a table with the task's columns, whose metadata count the corrections of
+    answers, if there are any (`corrections`, as JSON).
+
+    A pair is joined from its two languages row by row, unless the origin has it as such, see `Origin`: the second
+    input comes from the second language and all else from the first (Foroutan et al. 2023).
+
+    Args:
+        lock: the lock file; an origin of local files needs none.
+
+    Raises:
+        FileNotFoundError: a local file does not exist.
+        ValueError: the origin does not have the language; the Hub refuses; data are damaged, empty or not what the task needs;
+            the task has no pairs, or the rows of a pair's languages are not parallel.
+    """
     codes = Target(language).languages
     has_pairs_only = described.head.has_pairs_only
     if has_pairs_only and len(codes) == 1:
         raise ValueError(
-            f"{kind} compares sentences of two languages, got {language}: ask for a pair such as {language}-en"
+            f"{described.name} compares sentences of two languages, got {language}: ask for a pair such as {language}-en"
         )
     if len(codes) == 2 and described.second is None and not has_pairs_only:
         reads = "reads one text and " if len(described.inputs) == 1 else ""
-        raise ValueError(f"{kind} {reads}has no pairs such as {language}: ask for one language")
+        raise ValueError(f"{described.name} {reads}has no pairs such as {language}: ask for one language")
     if not origin.has(language):
-        raise ValueError(no_data(kind, origin, split, language))
+        raise ValueError(no_data(described.name, origin, split, language))
     if has_pairs_only or origin.has_pair(language):
         codes = (language,)
     fetched = [fetch_table(origin, described, code, split, lock) for code in codes]
@@ -94,9 +105,11 @@ def fetch_data(
     table = tables[0] if len(tables) == 1 else _joined(described, codes, tables, places)
     corrections = {place: counts for _, place, counts in fetched if counts}
     notes = {"corrections": json.dumps(corrections, ensure_ascii=False)} if corrections else None
-    write_rows(table, described, Path(out), " and ".join(places), notes)
+    where = " and ".join(places)
+    table = checked(table, described, where, notes)
     if remark := few_rows(split, table.num_rows, described):
-        print(f"{' and '.join(places)}: {remark}", file=sys.stderr)
+        print(f"{where}: {remark}", file=sys.stderr)
+    return table
 
 
 def few_rows(split: str, rows: int, described: Task) -> str | None:
@@ -137,27 +150,30 @@ def fetch_table(
     return (table.slice(0, source.limit) if source.limit else table), where, counts
 
 
-def write_rows(
-    table: "pa.Table", described: Task, out: Path, where: str, notes: Mapping[str, str] | None = None
-) -> None:
-    """Check the rows of a task that were read from `where`, and write them as a parquet file with the task's columns.
+def checked(table: "pa.Table", described: Task, where: str, notes: Mapping[str, str] | None = None) -> "pa.Table":
+    """The columns of a task, from rows that were read from `where` and are checked; the log has remarks about them.
 
     Args:
-        notes: entries of the file's metadata, which `xlgrid.data.formats.notes` reads.
+        notes: the metadata of the table, which `xlgrid.data.formats.notes` reads from its file.
 
     Raises:
         ValueError: a row is not what the task needs.
     """
-    import pyarrow.parquet as pq
-
     described.check(table, where)
     if problem := described.head.problem_of_all(table):
         raise ValueError(f"{where} {problem}")
+    for remark in (*described.head.remarks(table, described), *text_remarks(table, described)):
+        print(f"{where}: {remark}", file=sys.stderr)
+    kept = table.select([column for column in described.columns if column in table.column_names])
+    return kept.replace_schema_metadata(notes)
+
+
+def write_rows(table: "pa.Table", out: str | Path) -> None:
+    """Write the rows of a task as a parquet file."""
+    import pyarrow.parquet as pq
+
     with whole(out) as aside:
-        for remark in (*described.head.remarks(table, described), *text_remarks(table, described)):
-            print(f"{where}: {remark}", file=sys.stderr)
-        kept = table.select([column for column in described.columns if column in table.column_names])
-        pq.write_table(kept.replace_schema_metadata(notes), aside)
+        pq.write_table(table, aside)
 
 
 def _from_hub(source: Origin, described: Task, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:

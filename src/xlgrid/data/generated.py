@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.base.settings import plainly
-from xlgrid.data.fetch import write_rows
+from xlgrid.data.fetch import checked, write_rows
 from xlgrid.data.formats import read_table
 from xlgrid.data.sources import SPLITS
 from xlgrid.tasks import task
@@ -72,7 +72,8 @@ def make_data(kind: str, options: dict[str, Any], language: str, meanings: str |
                 f"{meanings}, {split}: a meaning is damaged ({error}): make the file again", meanings
             ) from error
         rows = [generator.row(example, language, settings) for example in examples]
-        write_rows(pa.Table.from_pylist(rows), task(kind), Path(folder) / f"{split}.parquet", f"{meanings}, {split}")
+        of_split = checked(pa.Table.from_pylist(rows), task(kind), f"{meanings}, {split}")
+        write_rows(of_split, Path(folder) / f"{split}.parquet")
 
 
 def _generator(kind: str, options: dict[str, Any]) -> tuple[Generator, Any]:

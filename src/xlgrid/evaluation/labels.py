@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from xlgrid.data import batches
-from xlgrid.data.fetch import write_rows
+from xlgrid.data.fetch import checked, write_rows
 from xlgrid.data.formats import read_table
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import trained
@@ -68,4 +68,4 @@ def label_data(
         predictions = prediction.predictions_on(model, finished.method, tokens, *arguments)
         table = described.head.label(read_table(data), described, tokens, predictions)
     notes = {"labelled_by": str(run), "digest": finished.record["digest"]}
-    write_rows(table, described, Path(out), str(data), notes)
+    write_rows(checked(table, described, str(data), notes), out)

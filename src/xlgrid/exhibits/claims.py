@@ -12,9 +12,9 @@ from xlgrid.base.files import write_text
 from xlgrid.exhibits.drawing import plots
 from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, html, markdown, number
 from xlgrid.exhibits.exhibit import StudyView
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import units, verdicts
 from xlgrid.results.claims import terms
-from xlgrid.results.identity import Cell
 from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEAST_SEEDS, LEVEL, NOT_ENOUGH, NOTHING
 
 if TYPE_CHECKING:

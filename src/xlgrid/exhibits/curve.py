@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from xlgrid.results.identity import Cell
+    from xlgrid.products.evaluate import Cell
 
 
 # Inches: the size of a panel that stands alone, and of one of several with the room between them.

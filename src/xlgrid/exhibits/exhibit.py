@@ -14,8 +14,8 @@ from pydantic import Field
 from xlgrid.base.files import write_text
 from xlgrid.base.settings import Strict
 from xlgrid.exhibits.latex import Latex
+from xlgrid.products.evaluate import with_values
 from xlgrid.results.claims import Claim
-from xlgrid.results.identity import with_values
 from xlgrid.results.naming import Published, Values
 
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.drawing.sheet import Sheet
-    from xlgrid.results.identity import Cell, Contrast, Encoder, Run
+    from xlgrid.products.encode import Encoder
+    from xlgrid.products.evaluate import Cell
+    from xlgrid.products.product import Product
 
-P = TypeVar("P", "Cell", "Contrast", "Encoder", "Run")
+P = TypeVar("P", bound="Product")
 # Encoder -> the facts of it that exhibits use as axes: name -> value.
 Facts = Mapping[str, Mapping[str, Any]]
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
@@ -87,7 +89,7 @@ class PlanView(Protocol):
     def cells(self) -> Sequence["Cell"]: ...
 
     def owned(self, product: P) -> P:
-        """A run, contrast or encoder under the study that makes it."""
+        """A product under the study that makes it."""
 
 
 class Rendering(NamedTuple):
@@ -146,8 +148,8 @@ class Exhibit(Strict):
         """The planned cells that the exhibit shows, by the facts of the study's encoders."""
         return []
 
-    def contrasts(self, planned: Iterable["Cell"]) -> list["Contrast"]:
-        """The comparisons of attention that the exhibit shows."""
+    def products(self, planned: Iterable["Cell"]) -> "Sequence[Product]":
+        """The results that the exhibit shows beside cells, such as comparisons of attention."""
         return []
 
     def encoders_read(self, study: StudyView) -> list["Encoder"]:

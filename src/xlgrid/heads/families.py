@@ -1,12 +1,15 @@
 """Families of encoders: where the parts of their models are in the classes of transformers.
 
 Heads and methods find the parts of a model here. A new family is one entry of `FAMILIES`; CONTRIBUTING.md says what else it needs.
+Papers add families by entry points of the group `xlgrid.families`.
 """
 
 from collections.abc import Mapping
 from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xlgrid.base.plugins import Extensible
 
 if TYPE_CHECKING:
     from torch import nn
@@ -43,6 +46,7 @@ class Family(NamedTuple):
         modules: the name of the dictionary with a module for each language, which a layer has; empty if layers have none.
         extended: the function that makes the class of the models from that of transformers, as `module:function`; empty if
             transformers' own class is used.
+        checkpoints: the module with `rename_modules` and `check_modules`, which know `modules` in checkpoints; empty without `modules`.
     """
 
     stem: str
@@ -65,6 +69,12 @@ class Family(NamedTuple):
     renamed: Mapping[str, str] = {}
     modules: str = ""
     extended: str = ""
+    checkpoints: str = ""
+
+    @property
+    def with_modules(self) -> Any:
+        """The module that `checkpoints` names; None without modules for languages."""
+        return import_module(self.checkpoints) if self.checkpoints else None
 
     def extend(self, known: Any) -> Any:
         """The class of the family's models.
@@ -87,7 +97,6 @@ FAMILIES: dict[str, Family] = {
     "bert": BERT,
     "xlm-roberta": XLMR,
     "roberta": XLMR._replace(stem="Roberta"),
-    "xmod": XLMR._replace(modules="adapter_modules", extended="xlgrid.methods.xmod.modules:with_modules"),
     "distilbert": Family(
         "DistilBert",
         layers="transformer.layer",
@@ -149,6 +158,10 @@ FAMILIES: dict[str, Family] = {
         lacks=("QuestionAnswering", "MultipleChoice"),
     ),
 }
+
+FAMILIES |= Extensible[Family](
+    "family", "xlgrid.families", {}, lambda name, value: isinstance(value, Family), "a Family"
+).own
 
 # The ends of the names of the tensor with one row per token. The encoder of a EuroBERT is called `model`, which tells its embeddings from
 # those of mBART.

@@ -10,24 +10,15 @@ from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.methods.as_is import AsIs
 from xlgrid.methods.bitfit import BitFit
-from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method, is_head
 from xlgrid.methods.seq2seq import EncoderDecoder
-from xlgrid.methods.structured import CrossQuery, StructuredDropout
-from xlgrid.methods.veco import PlugIn
-from xlgrid.methods.xmod import XMod
 
 Option = float | int | str | bool
 
 METHODS: dict[str, type[Method]] = {
     "full-ft": Method,
     "bitfit": BitFit,
-    "structured-dropout": StructuredDropout,
-    "qcross": CrossQuery,
-    "madx": MadX,
-    "xmod": XMod,
     "seq2seq": EncoderDecoder,
-    "plug-in": PlugIn,
     "as-is": AsIs,
 }
 

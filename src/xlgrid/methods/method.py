@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AdapterFormat(Protocol):
-    """The format of a folder in which people share adapters, such as `xlgrid.methods.madx.adapterhub`."""
+    """The format of a folder in which people share adapters, such as `xlgrid.papers.pfeiffer2020.madx.adapterhub`."""
 
     FILES: tuple[str, ...]  # the names of all files that the format knows
     TEXT_OPTIONS: str  # the options of a method whose adapters runs on text train, as in a study

@@ -24,7 +24,7 @@ from xlgrid.heads.probe import (
 )
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.seq2seq.model import no_decoder
-from xlgrid.methods import METHODS, Method
+from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.models import deltas
 from xlgrid.models.load import MODULES_NO_DECODER
 
@@ -102,7 +102,7 @@ def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
     config = json.loads(written)
     model = small_model(config, head.model_class("AutoModel"))
     kind = config["model_type"]
-    base = next((base for base, made in METHODS.items() if made is type(method)), type(method).__name__)
+    base = next((base for base, made in ALL_METHODS.own.items() if made is type(method)), type(method).__name__)
     own = {id(parameter) for parameter in model.parameters()}
     try:
         with torch.random.fork_rng(devices=[]):

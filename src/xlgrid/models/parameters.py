@@ -13,7 +13,8 @@ from xlgrid.models.load import shapes
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
-_XLMR: dict[str, Any] = {
+_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+_XLMR: dict[str, Any] = _BASE | {
     "model_type": "xlm-roberta",
     "vocab_size": 250002,
     "max_position_embeddings": 514,
@@ -49,11 +50,13 @@ _DEBERTA: dict[str, Any] = {
 _XMOD = {"base": 81, "base-13-125k": 13, "base-30-125k": 30, "base-30-195k": 30, "base-60-125k": 60}
 _XMOD |= {"base-60-265k": 60, "base-75-125k": 75, "base-75-269k": 75}
 # What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
-# transformers for its model type.
+# transformers for its model type; and the sizes of those with which an encoder from scratch can begin, which are compared without
+# transformers.
 HUB: dict[str, dict[str, Any]] = {
-    "google-bert/bert-base-multilingual-cased": {"model_type": "bert", "vocab_size": 119547},
+    "google-bert/bert-base-multilingual-cased": _BASE | {"model_type": "bert", "vocab_size": 119547},
     "distilbert/distilbert-base-multilingual-cased": {"model_type": "distilbert", "vocab_size": 119547},
-    "intfloat/multilingual-e5-small": {
+    "intfloat/multilingual-e5-small": _BASE
+    | {
         "model_type": "bert",
         "vocab_size": 250037,
         "hidden_size": 384,

@@ -14,16 +14,14 @@ from xlgrid.data.sources import no_data
 from xlgrid.models.lm_head import lacking
 from xlgrid.models.lm_head import refusal as lm_head_refusal
 from xlgrid.plan.explain import refusal
-from xlgrid.plan.grid import teacher, text_runs
-from xlgrid.plan.needs import new_vocabulary, vocabulary_of
+from xlgrid.products.encode import Encoder
 from xlgrid.results.claims import problem_of_plan
-from xlgrid.results.identity import Encoder
 from xlgrid.study.check_data import has_text, labellers
 from xlgrid.study.check_encoders import modules_of
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
-    from xlgrid.results.identity import Run
+    from xlgrid.products.train import Run
     from xlgrid.study.schema import Study
 
 # Bytes of the name of a file or folder on common file systems; languages have codes of ASCII.
@@ -119,7 +117,7 @@ def _teachers(plan: "Plan") -> Iterator[str]:
     study = plan.study
     users = {by: run for run in plan.runs for by in labellers(study, run.task, run.source.data)}
     for by, user in users.items():
-        if not plan.has(run := teacher(study, by)):
+        if not (run := plan.run_of(by)).is_in(plan):
             yield (
                 f"grids: {user.folder} trains on labels from {run.folder}, which no grid has ({refusal(plan, run)}): add that run to a "
                 "grid"
@@ -152,8 +150,8 @@ def _vocabularies(plan: "Plan") -> Iterator[str]:
         if vocabulary and vocabulary not in study.all_vocabularies:
             yield f"tasks.{run.task}.vocabulary: {run.folder} has {unknown('vocabulary', vocabulary, study.all_vocabularies)}"
             return
-        chain = [*text_runs(study, run), run] if not study.tasks[run.task].task.target else []
-        other = [each.task for each in chain if new_vocabulary(plan, each)]
+        chain = [*run.text_runs(study), run] if not study.tasks[run.task].task.target else []
+        other = [each.task for each in chain if each.new_vocabulary(plan)]
         if other and study.methods[run.method].imported:
             yield f"tasks.{other[0]}.vocabulary: the runs of method {run.method} are imported, with no embeddings: leave it out"
             return
@@ -163,17 +161,12 @@ def _vocabularies(plan: "Plan") -> Iterator[str]:
                 "others have the vocabulary of the encoder: leave out `vocabulary`, or the `start` of one method"
             )
             return
-    contrasts = [each for exhibit in study.exhibits.values() for each in exhibit.contrasts(plan.cells)]
-    for contrast in contrasts:
-        if len({vocabulary_of(plan, cell) for cell in contrast.cells}) > 1:
-            yield f"exhibits: {contrast.path} compares targets in two vocabularies: leave one of the two out"
-            return
 
 
 def _overlaps(plan: "Plan") -> Iterator[str]:
     """Runs on text whose method draws the embeddings of tokens in both vocabularies at random have a vocabulary of their own."""
     for run in plan.runs:
-        if not plan.study.methods[run.method].method.copies_overlap and not new_vocabulary(plan, run):
+        if not plan.study.methods[run.method].method.copies_overlap and not run.new_vocabulary(plan):
             yield (
                 f"methods.{run.method}.options: {run.folder} has the vocabulary and the embeddings of the encoder, so that "
                 f"`overlap: random` does nothing: leave it out, or name another `vocabulary` in task {run.task}"
@@ -263,6 +256,10 @@ def _exhibits(plan: "Plan") -> Iterator[str]:
             # A study that has fewer cells than the one that it extends need not leave out what selects the others.
             if not (problem.startswith("select: ") and inherited.get(name) == exhibit):
                 yield f"exhibits.{name}.{problem}"
+        for result in exhibit.products(plan.cells):
+            if wrong := result.under(plan.study.name).problem(plan):
+                yield f"exhibits.{name}: {result.path}: {wrong}"
+                break
 
 
 def _claims(plan: "Plan") -> Iterator[str]:

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from xlgrid.architectures import Architecture
 from xlgrid.data.sources import SPLITS
-from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, count
-from xlgrid.plan.grid import teacher
 from xlgrid.plan.lengths import Measured
-from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.pretraining import Pretraining, attention_work
 from xlgrid.plan.sizes import DataSizes, check_names
-from xlgrid.results.identity import Cell, Contrast, Encoder, Run
+from xlgrid.products.encode import Encoder
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.train import Run
 from xlgrid.study.schema import Study
 from xlgrid.tasks import Task
 from xlgrid.training.encoders import EncoderEntry, configuration, encoders_before, vocabulary_size
@@ -41,7 +40,7 @@ TFLOPS = 78.0
 STEP_MS = 25.0
 WHOLE = "whole study"
 PRETRAINING = "pre-training"
-R = TypeVar("R", Run, Cell, Contrast)
+R = TypeVar("R", Run, Cell)
 
 
 class Cost(NamedTuple):
@@ -139,13 +138,11 @@ class Estimate:
 
     def exhibits(self) -> Iterator[tuple[str, Cost]]:
         """Name and cost of each exhibit, and at last of the whole study, in which nothing counts twice."""
-        all_compared: set[Contrast] = set()
         for name, exhibit in self.study.exhibits.items():
             shown = exhibit.cells(self.plan.cells, self.study.facts)
-            compared = [self.plan.owned(contrast) for contrast in exhibit.contrasts(self.plan.cells)]
-            all_compared |= {*compared}
-            evaluated = [*shown, *(cell for contrast in compared for cell in contrast.cells)]
-            yield name, self._cost(self.plan.runs_of(evaluated), shown, compared)
+            others = map(self.plan.owned, exhibit.products(self.plan.cells))
+            runs = [each for other in others for each in self.plan.rests_on(other) if isinstance(each, Run)]
+            yield name, self._cost(dict.fromkeys([*self.plan.runs_of(shown), *runs]), shown)
         costs = {
             f"{PRETRAINING} of {name}": Cost(
                 1, 1, 0, each.updates, each.evaluated, each.hours, 0.0, each.stored_gigabytes
@@ -153,17 +150,13 @@ class Estimate:
             for name, each in self.pretrainings.items()
         }
         yield from costs.items()
-        whole = self._cost(self.plan.runs, self.plan.cells, all_compared)
+        whole = self._cost(self.plan.runs, self.plan.cells)
         yield WHOLE, total([whole, *costs.values()])
 
-    def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Contrast]) -> Cost:
+    def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell]) -> Cost:
         runs = self._left(trained)
         costs = [*map(self._of, runs), *map(self._of, self._left(evaluated))]
         costs += self._labellings(runs)
-        for each in self._left(compared):
-            samples = 2 * min(SAMPLES, self._tests(each.cells[0]))
-            languages = [cell.target.data for cell in each.cells]
-            costs.append(self.evaluation(each.run, samples, languages)._replace(cells=0))
         return total(costs)
 
     def _of(self, result: Run | Cell) -> Cost:
@@ -187,7 +180,7 @@ class Estimate:
             for name, part in self._data(run):
                 source = self.study.tasks[name].data
                 if source and (labelled := source.labelled_in("train", part.data)):
-                    rows[name, part.data] = teacher(self.study, labelled.by), self.sizes.of(name, part.data).train or 0
+                    rows[name, part.data] = self.plan.run_of(labelled.by), self.sizes.of(name, part.data).train or 0
         return [self.evaluation(by, number, [part])._replace(cells=0) for (_, part), (by, number) in rows.items()]
 
     def _left(self, results: Iterable[R]) -> list[R]:
@@ -225,7 +218,7 @@ class Estimate:
         stored *= 1 + len(settings.snapshots)
         sizes = [self.sizes.of(*each) for each in data]
         name, parts, dev_data = data[0][0], [part for _, part in data], self._dev_data(run)
-        vocabulary = vocabulary_of(self.plan, run)
+        vocabulary = run.vocabulary(self.plan)
         tokens = self.tokens(name, parts, vocabulary)
         train = sum(
             self._inputs(name, each.train or 0, [part], vocabulary) for part, each in zip(parts, sizes, strict=True)
@@ -306,7 +299,7 @@ class Estimate:
         """The cost of one evaluation of a run on examples in some languages or pairs; by default, in any."""
         settings, length = (
             self.study.recipe(*run[1:]).training,
-            self.tokens(run.task, parts, vocabulary_of(self.plan, run)),
+            self.tokens(run.task, parts, run.vocabulary(self.plan)),
         )
         tokens = examples * length
         batches = tokens / (settings.micro_batch_tokens or settings.batch_tokens)
@@ -386,7 +379,7 @@ class Estimate:
     def count(self, run: Run) -> Count:
         """The parameters of a run's model."""
         study, kind = self.study, self.study.tasks[run.task].task
-        vocabulary, own = vocabulary_of(self.plan, run), study.vocabulary_of(run.encoder)
+        vocabulary, own = run.vocabulary(self.plan), study.vocabulary_of(run.encoder)
         place = run.encoder, vocabulary, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = study.methods[run.method]
@@ -394,7 +387,7 @@ class Estimate:
             config = configuration(*self._origin(run.encoder), sizes.get(own))
             if vocabulary != own:
                 config.vocab_size = sizes.get(vocabulary, config.vocab_size)
-            is_new = bool(new_vocabulary(self.plan, run))
+            is_new = bool(run.new_vocabulary(self.plan))
             self._counts[place] = self._count(config, kind, method.base, method.options, embeddings=is_new)
         return self._counts[place]
 

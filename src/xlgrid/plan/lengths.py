@@ -18,9 +18,9 @@ from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import load_tokenizer
 from xlgrid.heads.encoding import Encoding
 from xlgrid.languages.sources import Target
-from xlgrid.plan.needs import vocabulary_of
-from xlgrid.plan.products import Vocabulary
-from xlgrid.results.identity import Cell, Run
+from xlgrid.products.encode import Vocabulary
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.train import Run
 from xlgrid.tasks import Task
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Measured:
         users: dict[str, dict[str, None]] = {}
         of_plan: list[Run | Cell] = [*self.plan.runs, *self.plan.cells]
         for user in of_plan:
-            name = vocabulary_of(self.plan, user)
+            name = user.vocabulary(self.plan)
             users.setdefault(user.task, {})[name] = None
             users.setdefault(self.study.entry(user.task, "train")[0], {})[name] = None
         return {task: list(names) for task, names in users.items()}

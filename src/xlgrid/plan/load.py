@@ -5,7 +5,7 @@ from pathlib import Path
 from xlgrid.base.files import or_shipped, write_text
 from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Report, StudyCopy
+from xlgrid.products.report import Report, StudyCopy
 from xlgrid.study.checks import problems
 from xlgrid.study.load import StudyFile, located, read_lineage
 from xlgrid.study.schema import Study

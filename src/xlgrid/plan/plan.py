@@ -1,20 +1,25 @@
 """The plan of a study: its cells and runs, and which of its products are those of a study that it extends."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from xlgrid.plan import grid
-from xlgrid.plan.needs import flat, inputs, makes_all_splits
-from xlgrid.plan.products import Claims, Comparison, Data, Exhibit, Product, Report, Summary, product_of, unknown_name
-from xlgrid.plan.settings import settings
-from xlgrid.results.identity import Cell, Contrast, Encoder, Run
+from xlgrid.products import product_of
+from xlgrid.products.encode import Encoder
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.exhibits import Comparison, Exhibit
+from xlgrid.products.product import Product, flat
+from xlgrid.products.report import Claims, Report, Summary
+from xlgrid.products.train import Run
+from xlgrid.results.claims import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable
 
+    from xlgrid.data.sources import Teacher
     from xlgrid.study.schema import Study
 
 P = TypeVar("P", bound=Product)
@@ -38,7 +43,7 @@ class Plan:
     path: Path | None = None
     chains: dict[Product, list[Product]] = field(default_factory=dict, repr=False)
     _owned: dict[Product, Product] = field(default_factory=dict, repr=False)
-    _equal_cells: dict[tuple[str, Cell, str], bool] = field(default_factory=dict, repr=False)
+    _equal: dict[tuple[str, "Hashable"], bool] = field(default_factory=dict, repr=False)
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -52,8 +57,23 @@ class Plan:
 
     def runs_of(self, cells: "Iterable[Cell]") -> list[Run]:
         """Every run that some cells of the study need; a run comes after those with which it begins."""
-        named = (under(self.study.name, cell) for cell in cells)
+        named = (cell.under(self.study.name) for cell in cells)
         return [self.owned(run) for run in grid.runs(self.study, named)]
+
+    def run_of(self, teacher: "Teacher") -> Run:
+        """The run that gives labels to data without labels (`DataSource.labelled`), under the name of this study."""
+        return Run(self.study.name, teacher.task, teacher.encoder, teacher.method, teacher.source, teacher.seed)
+
+    @property
+    def cells_of_claims(self) -> list[Cell]:
+        """The cells that claims compare, each once.
+
+        Raises:
+            ValueError: a claim compares cells that no grid has.
+        """
+        study = self.study
+        judged = [terms(name, claim, self.cells, study.belongs) for name, claim in study.claims.items()]
+        return list(dict.fromkeys(term.cell for claim in judged for term in claim))
 
     @cached_property
     def encoders_read(self) -> list[Encoder]:
@@ -61,12 +81,17 @@ class Plan:
         read = (encoder for exhibit in self.study.exhibits.values() for encoder in exhibit.encoders_read(self.study))
         return [*dict.fromkeys(map(self.owned, read))]
 
+    @property
+    def shown(self) -> list[Product]:
+        """The results that exhibits show beside cells."""
+        exhibits = self.study.exhibits.values()
+        return [self.owned(result) for exhibit in exhibits for result in exhibit.products(self.cells)]
+
     @cached_property
     def products(self) -> list[Product]:
         """Everything on which the report rests, and the report: one product for each job, after those that it is made from."""
         study = self.study
-        contrasts = [contrast for exhibit in study.exhibits.values() for contrast in exhibit.contrasts(self.cells)]
-        results: list[Product] = [*self.runs, *self.cells, *map(self.owned, contrasts), *self.encoders_read]
+        results: list[Product] = [*self.runs, *self.cells, *self.shown, *self.encoders_read]
         products = dict.fromkeys(product for result in results for product in self.rests_on(result))
         exhibits = [Exhibit(study.name, name) for name in study.exhibits]
         comparisons = [Comparison(study.name, name) for name, exhibit in study.exhibits.items() if exhibit.is_compared]
@@ -92,7 +117,7 @@ class Plan:
         Args:
             product: under any study.
         """
-        named = under(self.study.name, product)
+        named = product.under(self.study.name)
         if not self.ancestors:
             return named
         if named not in self._owned:
@@ -101,41 +126,27 @@ class Plan:
 
     def _owner(self, product: P) -> P:
         """`owned`, for a product under the name of this study."""
-        if not self.has(product) or settings(self.study, product) is None or self._has_own_input(product):
+        # The own inputs are asked about first because the grids of an ancestor may be large.
+        if product.shows_results or not product.is_in(self) or product.has_own_input(self):
             return product
         for ancestor in self.ancestors:
-            same = under(ancestor.study.name, product)
-            if ancestor.has(same) and self._equals(ancestor, product):
+            same = product.under(ancestor.study.name)
+            if same.is_in(ancestor) and self._equals(ancestor, product):
                 return same
         return product
 
-    def _has_own_input(self, product: Product) -> bool:
-        """Whether this study makes an input of a product, so that no ancestor has an equal one.
-
-        It is asked first because the grids of an ancestor may be large, and of cells only by their run because they are many.
-        """
-        if isinstance(product, Cell):
-            return product.run in self.results and self.owned(product.run) == product.run
-        folder = f"{Report(self.study.name).folder}/"
-        return any(file.startswith(folder) for file in flat(inputs(self, product)))
-
     def _equals(self, ancestor: "Plan", product: Product) -> bool:
         """Whether an ancestor makes a product of the same name from equal inputs with equal settings."""
-        if isinstance(product, Cell):
-            # The cells of all seeds have the same inputs but for their runs, of which those of one study are alike.
-            group = ancestor.study.name, product._replace(seed=0), self.owned(product.run).study
-            if group not in self._equal_cells:
-                self._equal_cells[group] = self._compare(ancestor, product)
-            return self._equal_cells[group]
-        return self._compare(ancestor, product)
-
-    def _compare(self, ancestor: "Plan", product: Product) -> bool:
         name = ancestor.study.name
-        same = under(name, product)
-        # A recipe says its study, which changes no result.
-        namesake = self.study.model_copy(update={"name": name})
-        inputs_are_equal = inputs(self, product) == inputs(ancestor, same)
-        return inputs_are_equal and settings(namesake, same) == settings(ancestor.study, same)
+        key = name, product.alike(self)
+        if key not in self._equal:
+            same = product.under(name)
+            # A recipe says its study, which changes no result.
+            namesake = self.study.model_copy(update={"name": name})
+            self._equal[key] = product.inputs(self) == same.inputs(ancestor) and same.settings(
+                namesake
+            ) == same.settings(ancestor.study)
+        return self._equal[key]
 
     @cached_property
     def shared(self) -> str:
@@ -148,36 +159,18 @@ class Plan:
         counts.pop(self.study.name, None)
         return "; ".join(f"{' and '.join(of_kinds)} are those of {study}" for study, of_kinds in counts.items())
 
-    def has(self, product: Product) -> bool:
-        """Whether the study has a product that is under its name, whichever study makes it."""
-        match product:
-            case Run() | Cell():
-                return product in self.results
-            case Contrast():
-                return self.results.issuperset(product.cells)
-        return unknown_name(self.study, product) is None
-
     def rests_on(self, product: Product) -> list[Product]:
         """The product and everything from which it is made, each after what it is made from, and one for each job."""
-        if isinstance(product, Data) and makes_all_splits(self, product):
-            product = replace(product, split="test")
+        product = product.of_job(self.study)
         if product not in self.chains:
             chain: dict[Product, None] = {}
-            for file in flat(inputs(self, product)):
+            for file in flat(product.inputs(self)):
                 # A file at the `path` of an encoder may be below results, and yet be no product of this plan.
                 if (
                     (needed := product_of(file))
-                    and self.has(under(self.study.name, needed))
+                    and needed.under(self.study.name).is_in(self)
                     and self.owned(needed) == needed
                 ):
                     chain |= dict.fromkeys(self.rests_on(needed))
             self.chains[product] = [*chain, product]
         return self.chains[product]
-
-
-def under(study: str, product: P) -> P:
-    """The product of the same name under a study."""
-    if product.study == study:
-        return product
-    named: Any = product
-    return named._replace(study=study) if isinstance(product, Run | Cell | Contrast) else replace(named, study=study)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from glob import escape, glob
@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 from pydantic import Field, ValidationError
 
 from xlgrid.base.names import unknown
+from xlgrid.base.plugins import Extensible
 from xlgrid.base.settings import LocalPath, Strict, plainly
 from xlgrid.data import downloads
 from xlgrid.data.sources import SPLITS
 from xlgrid.plan.explain import explain, refusal
 from xlgrid.plan.load import is_path, load_plan, study_named
 from xlgrid.plan.load import study_path as study_path
-from xlgrid.plan.needs import Inputs, flat, inputs
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Claims, Comparison, Exhibit, Product, Report, Summary
-from xlgrid.plan.settings import settings
+from xlgrid.products.product import Inputs, Product, flat
 from xlgrid.study.load import read_lineage
 
 
@@ -150,43 +149,40 @@ def with_ancestors(plans: Mapping[str, Plan]) -> dict[str, Plan]:
     return {each.study.name: each for plan in plans.values() for each in (*plan.ancestors, plan)} | {**plans}
 
 
+RULES = Extensible[Any](
+    "rules", "xlgrid.rules", {}, lambda name, value: hasattr(value, "__file__"), "a package with rules.smk"
+)
+
+
+def rule_files() -> list[str]:
+    """The files of rules that papers and other installed packages add."""
+    return [str(Path(RULES.find(name).__file__).with_name("rules.smk")) for name in RULES.names()]
+
+
 def either(values: Iterable[str]) -> str:
     """A regular expression that matches exactly these values; without any, it matches nothing."""
     return "|".join(map(re.escape, sorted(set(values), key=lambda value: (-len(value), value)))) or "(?!)"
 
 
-def studies_with(
-    plans: Mapping[str, Plan],
-    folder: str,
-    names: Callable[[Plan], Iterable[str]],
-    but: Callable[[Plan], Iterable[str]] = lambda plan: (),
-) -> str:
-    """A constraint of the wildcard `study`: each study where one of its `names` follows in `folder`, and none of `but`.
+def made_by(plans: Mapping[str, Plan], rule: str, kind: type[Product]) -> str:
+    """A constraint of the wildcard `study` of a rule: each study where the rule makes products of a kind, and what follows it in
+    their paths.
 
     Which rule makes a file depends on the study: one generates the data of a task that another fetches.
-
-    Args:
-        folder: a regular expression of the folders between the study and the name.
     """
-
-    def follows(values: Iterable[str]) -> str:
-        return rf"/{folder}/(?:{either(values)})(?:/|\.[a-z]+$)"
-
     choices = []
     for study, plan in plans.items():
-        others = [*but(plan)]
-        choices.append(f"{re.escape(study)}(?={follows(names(plan))})" + (f"(?!{follows(others)})" if others else ""))
+        makers = kind.makers(plan.study)
+        own, others = [*makers[rule]], [path for each in makers if each != rule for path in makers[each]]
+        longer = [path for path in others if any(path.startswith(f"{short}/") for short in own)]
+        choices.append(re.escape(study) + f"(?={_begin(own)})" + (f"(?!{_begin(longer)})" if longer else ""))
     return "|".join(choices)
 
 
-def labelled_data(plan: Plan) -> list[str]:
-    """The training data that runs of a study label, each as task, language and split, as in a path."""
-    return [
-        f"{name}/{language}/train"
-        for name, entry in plan.study.tasks.items()
-        if entry.data and entry.data.labelled
-        for language in entry.data.labelled.languages or ()
-    ]
+def _begin(paths: Iterable[str]) -> str:
+    """A regular expression that matches a path which begins with one of some paths, up to the end of a name."""
+    patterns = [re.escape(path).replace(r"\*", "[^/]+") for path in paths]
+    return rf"/(?:{'|'.join(patterns) or '(?!)'})(?:/|\.[a-z]+$)"
 
 
 def download_regex(plans: Mapping[str, Plan], rule: str) -> str:
@@ -298,7 +294,7 @@ def _place_of_archives(entry: downloads.Download) -> str:
     return downloads.regex(downloads.address(str(entry.url)).replace("{corpus}", "{corpus}/{version}"))
 
 
-def product(kind: Any, wildcards: Any, **fixed: str) -> Product:
+def product(kind: type[Product], wildcards: Any, **fixed: str) -> Product:
     """The product of a kind that a rule makes.
 
     Args:
@@ -306,8 +302,8 @@ def product(kind: Any, wildcards: Any, **fixed: str) -> Product:
         fixed: the fields that are no wildcards of the rule.
     """
     # Data classes and named tuples name their fields in `__match_args__`.
-    product: Product = kind(*(fixed.get(name) or getattr(wildcards, name) for name in kind.__match_args__))
-    return product
+    fields: tuple[str, ...] = kind.__match_args__  # type: ignore[attr-defined]
+    return kind(*(fixed.get(name) or getattr(wildcards, name) for name in fields))
 
 
 def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
@@ -319,7 +315,7 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     plan = plans[wanted.study]
     if problem := refusal(plan, wanted):
         raise ValueError(f"{wanted.path}: {problem}")
-    return inputs(plan, wanted)
+    return wanted.inputs(plan)
 
 
 def lacks_results(wanted: Product, files: Inputs) -> bool:
@@ -328,13 +324,6 @@ def lacks_results(wanted: Product, files: Inputs) -> bool:
     Encoders are left out, although a few exhibits read them: whoever deletes encoders because they are large does not want to
     train everything again.
     """
-    if not isinstance(wanted, Exhibit | Comparison | Claims | Summary | Report) or not os.path.exists(wanted.path):
+    if not wanted.shows_results or not os.path.exists(wanted.path):
         return False
     return not all(map(os.path.exists, flat({name: paths for name, paths in files.items() if name != "encoders"})))
-
-
-def setting_of(plans: Mapping[str, Plan], wanted: Product, name: str) -> str | int | list[str]:
-    """A setting of the command that makes a product."""
-    values = settings(plans[wanted.study].study, wanted)
-    assert values is not None
-    return values[name]

@@ -8,7 +8,7 @@ from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.exhibit import P
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight.lines import Line, State
-from xlgrid.results.identity import Cell
+from xlgrid.products.evaluate import Cell
 from xlgrid.study.schema import Study
 
 # No study has this name, so that its cells have no files.

@@ -15,12 +15,14 @@ from xlgrid.data.encoders import check_encoder, check_vocabulary
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
 from xlgrid.plan.lengths import ROWS, local_rows
-from xlgrid.plan.plan import Plan, under
-from xlgrid.plan.products import Data, Product, Text, Tokens, Unlabelled, Vocabulary
+from xlgrid.plan.plan import Plan
 from xlgrid.preflight.lines import Line, State
 from xlgrid.preflight.materials import Material, downloads_of
 from xlgrid.preflight.rows import Rows, row_lines, rows_of
-from xlgrid.results.identity import Encoder, Run
+from xlgrid.products.data import Data, Text, Unlabelled
+from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.product import Product
+from xlgrid.products.train import Run
 
 # Larger files of data, in bytes, are read by the jobs alone, so that the checks take seconds.
 MOST = 50_000_000
@@ -69,7 +71,7 @@ def tokenizer_lines(plan: Plan, needed: Iterable[Product]) -> Iterator[Line]:
         needed: everything on which the study rests.
     """
     study = plan.study
-    named = dict.fromkeys(under(study.name, product) for product in needed)
+    named = dict.fromkeys(product.under(study.name) for product in needed)
     tasks: dict[str, dict[str, None]] = {}
     for product in named:
         if isinstance(product, Tokens):

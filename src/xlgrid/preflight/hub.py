@@ -11,10 +11,10 @@ from xlgrid.data.encoders import without_tokenizer
 from xlgrid.data.formats import matches
 from xlgrid.data.lock import PARQUET_BRANCH, Unreachable, admits, ask, closed, read_lock
 from xlgrid.data.sources import Origin
-from xlgrid.plan.products import Vocabulary
 from xlgrid.preflight.lines import Line, State
-from xlgrid.preflight.materials import Material, Repository, origin_of
-from xlgrid.results.identity import Encoder
+from xlgrid.preflight.materials import Material
+from xlgrid.products.encode import Encoder, Vocabulary
+from xlgrid.products.product import Repository
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -101,7 +101,7 @@ def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterat
         elif isinstance(product, Vocabulary):
             if "tokenizer.json" not in files:
                 yield f"vocabulary {product.vocabulary}: {without_tokenizer('the repository', files)}"
-        elif origin := origin_of(study, product):
+        elif origin := product.origin(study):
             yield from _missing_data(study, material, origin, files, answer)
 
 

@@ -2,29 +2,11 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from xlgrid.data.downloads import Found, find
-from xlgrid.data.sources import Origin
-from xlgrid.plan.needs import inputs
-from xlgrid.plan.plan import Plan, under
-from xlgrid.plan.products import Data, Product, Text, Unlabelled, Vocabulary
-from xlgrid.results.identity import Encoder, Run
-
-if TYPE_CHECKING:
-    from xlgrid.study.schema import Study
-
-
-class Repository(NamedTuple):
-    """A repository on the Hub.
-
-    Attributes:
-        kind: "model" or "dataset".
-    """
-
-    kind: Any
-    name: str
-    revision: str
+from xlgrid.plan.plan import Plan
+from xlgrid.products.product import Product, Repository
 
 
 class Material(NamedTuple):
@@ -70,9 +52,9 @@ def materials(plan: Plan, needed: Iterable[Product]) -> list[Material]:
     """
     taken = []
     for product in needed:
-        named = under(plan.study.name, product)
-        repository = repository_of(plan.study, named)
-        made_from = inputs(plan, named)
+        named = product.under(plan.study.name)
+        repository = named.repository(plan.study)
+        made_from = named.inputs(plan)
         files = tuple(file for kind in ("files", "adapter") for file in made_from.get(kind, ()))
         if repository or files:
             taken.append(Material(product, named, repository, files))
@@ -84,44 +66,3 @@ def downloads_of(plan: Plan, materials: Iterable[Material]) -> dict[str, Found]:
     files = dict.fromkeys(file for material in materials for file in material.files)
     found = {file: find(plan.study.downloads, file) for file in files}
     return {file: entry for file, entry in found.items() if entry}
-
-
-def origin_of(study: "Study", product: Product) -> Origin | None:
-    """The source of data or of a text; None if it is generated, or if the product is something else."""
-    match product:
-        case Data():
-            data = study.tasks[product.task].data
-            return data.of(product.split, product.language) if data and not _is_labelled(study, product) else None
-        case Unlabelled():
-            data = study.tasks[product.task].data
-            return data.labelled if data else None
-        case Text():
-            return study.text.data if study.text.fetches(product.language) else None
-    return None
-
-
-def _is_labelled(study: "Study", product: Data) -> bool:
-    """Whether a run of the study labels the data, so that they are computed."""
-    data = study.tasks[product.task].data
-    return bool(data and data.labelled_in(product.split, product.language))
-
-
-def repository_of(study: "Study", product: Product) -> Repository | None:
-    """The repository from which a product is fetched; None if it comes from elsewhere."""
-    match product:
-        case Text() if not study.text.is_from_hub(product.language):
-            return None
-        case Data() | Unlabelled() | Text():
-            origin = origin_of(study, product)
-            return Repository("dataset", origin.hub, origin.revision) if origin and origin.hub else None
-        case Vocabulary():
-            vocabulary = study.all_vocabularies[product.vocabulary]
-            return Repository("model", vocabulary.hub, vocabulary.revision) if vocabulary.hub else None
-        case Encoder():
-            encoder = study.encoders[product.encoder]
-            return Repository("model", encoder.hub, encoder.revision) if encoder.hub else None
-        case Run():
-            imported = study.methods[product.method].imported
-            if imported and imported.hub:
-                return Repository("model", imported.place(product.source, product.encoder), imported.revision)
-    return None

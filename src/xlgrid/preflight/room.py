@@ -10,7 +10,7 @@ from xlgrid.plan.plan import Plan
 from xlgrid.plan.pretraining import WEIGHT
 from xlgrid.preflight.lines import Line, State
 from xlgrid.preflight.machine import RESULTS, existing
-from xlgrid.results.identity import Encoder
+from xlgrid.products.encode import Encoder
 
 if TYPE_CHECKING:
     from xlgrid.plan.pretraining import Pretraining

@@ -16,9 +16,10 @@ from xlgrid.base.clock import ENTRIES
 from xlgrid.base.files import whole
 from xlgrid.languages.sources import NONE
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Report
+from xlgrid.products.encode import Encoder
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.report import Report
 from xlgrid.results import records, units
-from xlgrid.results.identity import Cell, Encoder
 
 INSTALL = "pip install 'tensorboard>=2.18'"
 # Column -> its type and what it holds. The columns of metrics, versions and facts follow from the study and its cells.

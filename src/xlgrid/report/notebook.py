@@ -7,7 +7,7 @@ import nbformat
 
 from xlgrid.base.files import write_text
 from xlgrid.base.provenance import provenance
-from xlgrid.plan.products import Report
+from xlgrid.products.report import Report
 
 # The cell of the notebook that names the study.
 FIRST = "load"

@@ -14,14 +14,16 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from xlgrid.base.clock import minutes
-from xlgrid.plan import needs
 from xlgrid.plan.load import named
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Product, Report, product_of
+from xlgrid.products import product_of
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.product import Product
+from xlgrid.products.report import Report
+from xlgrid.products.train import Run
 from xlgrid.report import ledger
-from xlgrid.report.stages import TRAINING, Stage, stage_of, stages
+from xlgrid.report.stages import TRAINING, Stage, stages
 from xlgrid.report.trainings import Training, training
-from xlgrid.results.identity import Cell, Run
 from xlgrid.results.learning import Learning
 from xlgrid.results.records import IDENTITY
 
@@ -160,7 +162,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
     def product_failure(product: Product) -> Failure | None:
         target = product.path
         if target not in files and target not in checked:
-            checked[target] = job_failure(target, needs.log(plan, product))
+            checked[target] = job_failure(target, product.log(plan.study))
         return checked.get(target)
 
     def job_state(target: str, running: str) -> str:
@@ -184,7 +186,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
             damage, evidence = _read(path, stat.st_mtime_ns, stat.st_size)
             if evidence:
                 learning.add(evidence)
-            failure = Failure(path, damage, needs.log(plan, cell), damaged=(path,)) if damage else None
+            failure = Failure(path, damage, cell.log(plan.study), damaged=(path,)) if damage else None
             cells[cell] = "stale" if trained_at(plan.owned(cell.run)) > stat.st_mtime_ns else "done"
         else:
             failure = first_failure(cell)
@@ -204,14 +206,14 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
             failed_jobs.append(failure)
         else:
             state = job_state(product.path, "running")
-        states.append((stage_of(product), state))
+        states.append((product.stage, state))
     awaited = set(broken.values())
     others = [failure for failure in failed_jobs if failure not in awaited]
     busy = {job for job in jobs.values() if job.state in ("queued", "running")}
     in_flight = [job for job in busy if any(_is_below(roots, name) and name not in files for name in job.outputs)]
     flight: Counter[tuple[str, str]] = Counter((job.rule, job.state) for job in in_flight)
     trainings = [
-        training(job.outputs[0], needs.log(plan, trained))
+        training(job.outputs[0], trained.log(plan.study))
         for job in in_flight
         if job.rule in TRAINING and job.state == "running" and (trained := product_of(job.outputs[0]))
     ]

@@ -26,12 +26,14 @@ from xlgrid.base.clock import duration
 from xlgrid.base.errors import Damaged
 from xlgrid.exhibits.drawing import plots
 from xlgrid.languages.sources import NONE, Source
-from xlgrid.plan import needs, products
 from xlgrid.plan.plan import Plan
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.exhibits import Exhibit
+from xlgrid.products.report import Claims
+from xlgrid.products.train import Run
 from xlgrid.report import figures
 from xlgrid.report.figures import ENTRY, having
 from xlgrid.results import units
-from xlgrid.results.identity import Cell, Run
 
 RUN = ["task", "encoder", "method", "source", "seed"]
 # Folders of Snakemake's measurements, in the order of the work.
@@ -133,7 +135,7 @@ def read_preparation(plan: Plan, root: Path = Path()) -> pd.DataFrame:
     """Columns `study`, `stage` and `seconds`: every job before training on which cells of a study rest, with the study that has
     run the job, as Snakemake measured it."""
     used = dict.fromkeys(product for cell in plan.cells for product in plan.rests_on(cell))
-    measured = [needs.benchmark(plan, product) for product in used if not isinstance(product, Run | Cell)]
+    measured = [product.benchmark(plan.study) for product in used if not isinstance(product, Run | Cell)]
     jobs = [
         {"study": job.study, "stage": job.stage, "seconds": float(pd.read_csv(root / job.path, sep="\t")["s"].sum())}
         for job in sorted(measured, key=lambda job: STAGES.index(job.stage))
@@ -198,13 +200,11 @@ def coverage(cells: pd.DataFrame) -> Html:
 
 def exhibits(study: Report) -> Html:
     """The rendered exhibits in the order of the study, embedded, with links to their files."""
-    parts = [
-        _exhibit(products.Exhibit(study.name, name), exhibit, study.root) for name, exhibit in study.exhibits.items()
-    ]
+    parts = [_exhibit(Exhibit(study.name, name), exhibit, study.root) for name, exhibit in study.exhibits.items()]
     return Html("\n".join(parts) or _PARTS.missing("This study asks for no exhibits."))
 
 
-def _exhibit(product: products.Exhibit, exhibit: Any, root: Path) -> str:
+def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
     files = {suffix: path for suffix in exhibit.suffixes if (path := root / product.file(suffix)).exists()}
     pictures = [files[suffix] for suffix in (".svg", ".png") if suffix in files]
     caption = exhibit.caption
@@ -224,7 +224,7 @@ def claims(study: Report) -> Html | None:
     """The verdicts of a study's claims; nothing for a study without claims."""
     if not study.claims:
         return None
-    product = products.Claims(study.name)
+    product = Claims(study.name)
     table, picture = study.root / product.file(".html"), study.root / product.file(".svg")
     if not (table.exists() and picture.exists()):
         return Html(

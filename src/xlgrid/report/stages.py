@@ -1,73 +1,22 @@
-"""The six stages of a study: which rules and which products belong to each, and how many of its jobs are done."""
+"""The six stages of a study: which rules belong to each, and how many of its jobs are done."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from xlgrid.plan.products import (
-    Cell,
-    Claims,
-    Comparison,
-    Contrast,
-    Data,
-    Encoder,
-    Exhibit,
-    Meanings,
-    Product,
-    Report,
-    Run,
-    Summary,
-    Text,
-    Tokens,
-    Unlabelled,
-    Vocabulary,
-)
+from xlgrid.products import kinds
 
+# The rules that make files which a study names in `downloads`; no product of a study is among them.
+_DOWNLOADS = ("download", "download_archive", "unpack", "join_bitext", "by_hand")
 # Stage -> the rules of its file in rules/.
 RULES = {
-    "data": (
-        "meanings",
-        "data",
-        "fetch_data",
-        "fetch_unlabelled",
-        "label_data",
-        "text",
-        "fetch_text",
-        "download",
-        "download_archive",
-        "unpack",
-        "join_bitext",
-        "by_hand",
-    ),
-    "encode": (
-        "vocabulary",
-        "hub_vocabulary",
-        "local_vocabulary",
-        "pretrain",
-        "snapshot_encoder",
-        "hub_encoder",
-        "local_encoder",
-        "tokens",
-    ),
-    "train": ("train", "import_adapter"),
-    "evaluate": ("evaluate", "attention"),
-    "exhibits": ("table", "figure", "compared"),
-    "report": ("claims", "report_notebook", "report_html"),
-}
-# Stage -> the kinds of products that these rules make.
-PRODUCTS: dict[str, tuple[type[Product], ...]] = {
-    "data": (Meanings, Data, Unlabelled, Text),
-    "encode": (Vocabulary, Encoder, Tokens),
-    "train": (Run,),
-    "evaluate": (Cell, Contrast),
-    "exhibits": (Exhibit, Comparison),
-    "report": (Claims, Summary, Report),
+    stage: (*(rule for kind in kinds() if kind.stage == stage for rule in kind.rules), *others)
+    for stage, others in {**{kind.stage: () for kind in kinds()}, "data": _DOWNLOADS}.items()
 }
 # The rules whose jobs train, and say in their logs how far they are.
 TRAINING = ("train", "pretrain")
 # The stage of rules that are not xlgrid's, in a workflow that includes xlgrid as a module.
 OTHER = "other"
 _STAGE_OF_RULE = {rule: stage for stage, rules in RULES.items() for rule in rules}
-_STAGE_OF_KIND = {kind: stage for stage, kinds in PRODUCTS.items() for kind in kinds}
 
 
 class Stage(NamedTuple):
@@ -84,11 +33,6 @@ class Stage(NamedTuple):
 def stage_of_rule(rule: str) -> str:
     """The stage of a rule; `other` for a rule of another workflow."""
     return _STAGE_OF_RULE.get(rule, OTHER)
-
-
-def stage_of(product: Product) -> str:
-    """The stage that makes a product."""
-    return _STAGE_OF_KIND[type(product)]
 
 
 def stages(states: Iterable[tuple[str, str]]) -> list[Stage]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from xlgrid.base.files import write_text
 from xlgrid.plan.load import options_of
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Report
+from xlgrid.products.report import Report
+from xlgrid.products.train import Run
 from xlgrid.report import screen
 from xlgrid.report.overview import Failure, Overview, failed_files, look
-from xlgrid.results.identity import Run
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -4,7 +4,8 @@ import os
 import re
 from typing import NamedTuple
 
-from xlgrid.results.identity import Encoder, Run
+from xlgrid.products.encode import Encoder
+from xlgrid.products.train import Run
 
 # Lines of `xlgrid.training.progress` and of the loop: "step 120/300  loss 0.5  dev 88.20", "resumes after step 100 of 300".
 _STEP = re.compile(r"^(?:.*resumes after )?step (\d+)(?:/| of )(\d+)", re.MULTILINE)

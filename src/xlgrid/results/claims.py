@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
-from xlgrid.results.identity import Cell, with_values
+from xlgrid.products.evaluate import Cell, with_values
 from xlgrid.results.naming import Values
 
 # Cells are paired over the axes among these that no side of a claim names, and over seeds.

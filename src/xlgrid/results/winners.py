@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import units, verdicts
 from xlgrid.results.claims import PAIRED, Term
-from xlgrid.results.identity import Cell
 
 Key = tuple[Any, ...]
 

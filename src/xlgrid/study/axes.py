@@ -9,16 +9,6 @@ if TYPE_CHECKING:
 LANGUAGE = "language, which `languages` of the study must name first,"
 
 
-def definitions(study: "Study") -> dict[str, list[str]]:
-    """Axis -> the names that the study defines for it; no grid need use all of them."""
-    return {
-        "task": [*study.tasks],
-        "encoder": [*study.encoders],
-        "method": [*study.methods],
-        "base": [entry.base for entry in study.methods.values()],
-    }
-
-
 def axes(study: "Study") -> dict[str, list[object]]:
     """Axis -> every value that the grids have on it, each once, for the caller to extend."""
     return {axis: [*values] for axis, values in study.order.items()}

@@ -10,7 +10,7 @@ from xlgrid.base.names import among, unknown_or_unused
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, no_data
 from xlgrid.languages.sources import Source, Target
-from xlgrid.study.axes import axes, definitions, with_first
+from xlgrid.study.axes import axes, with_first
 from xlgrid.study.groups import in_settings
 from xlgrid.synthetic.artificial import Dials
 from xlgrid.tasks import TASKS
@@ -168,7 +168,7 @@ def training(study: "Study") -> Iterator[str]:
         starts = following
     known["task"] = [*with_first(study, map(str, known["task"]))]
     known["base"] = [*dict.fromkeys(study.methods[str(name)].base for name in known["method"])]
-    defined = definitions(study) | {"source": study.languages}
+    defined = study.defined_names | {"source": study.languages}
     for i, entry in enumerate(study.training):
         for axis, names in entry.when.items():
             for value in [names] if isinstance(names, str) else names:

@@ -7,15 +7,17 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.data.checkpoints import LAYER_COUNTS
 from xlgrid.heads.families import ADDED, MODULES
 from xlgrid.heads.probe import type_problem
 from xlgrid.languages.sources import NONE, Source
 from xlgrid.models.fit import misfit_of_head, misfit_of_method
 from xlgrid.models.parameters import HUB
-from xlgrid.results.identity import Encoder
+from xlgrid.products.encode import Encoder
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
+    from xlgrid.training.encoders import EncoderEntry
 
 
 def grids(study: "Study") -> Iterator[str]:
@@ -29,7 +31,7 @@ def grids(study: "Study") -> Iterator[str]:
 
 def families(study: "Study") -> Iterator[str]:
     """Every method and head of a grid is for the family of the encoder, as far as this is known before the encoder is there."""
-    configs = {encoder: _config(study, encoder) for grid in study.grids.values() for encoder in grid.encoder}
+    configs = {encoder: known_config(study, encoder) for grid in study.grids.values() for encoder in grid.encoder}
     types = {encoder: type_problem(config) for encoder, config in configs.items() if config}
     for encoder, problem in types.items():
         if problem:
@@ -67,15 +69,21 @@ def _tasks(study: "Study", grid: "Grid") -> dict[str, list[str]]:
     return tasks
 
 
-def _config(study: "Study", encoder: str) -> dict[str, Any]:
-    """What is known of the config.json of an encoder, or of the one that it is `of`."""
+def known_config(study: "Study", encoder: str) -> dict[str, Any]:
+    """What is known of the config.json of an encoder, or of the one that it is `of`; nothing, or entries with `model_type`."""
     name = study.encoders[encoder].of or encoder
     entry = study.encoders[name]
     if entry.scratch:
         return entry.scratch.known
+    config = _published_config(study, name, entry)
+    return config | dict.fromkeys(config.keys() & {*LAYER_COUNTS}, entry.layers) if entry.layers else config
+
+
+def _published_config(study: "Study", name: str, entry: "EncoderEntry") -> dict[str, Any]:
+    """What is known of the config.json of an encoder of the Hub or a folder, with all its layers."""
     if entry.path:
         return _read(Path(entry.path, "config.json"))
-    known = HUB.get(entry.hub or entry.sizes_of or "", {})
+    known = HUB.get(entry.hub or "", {})
     fetched = Path(Encoder(study.name, name).folder)
     # The folder may still have the encoder of an earlier version of the study.
     if entry.hub and not known and _read(fetched / "encoder.json").get("hub") == entry.hub:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from xlgrid.base.names import among, unknown
 from xlgrid.results.naming import SEVERAL, NamedAxis, Naming
 from xlgrid.results.records import COLUMNS
-from xlgrid.study.axes import axes, definitions, facts, metrics
+from xlgrid.study.axes import axes, facts, metrics
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def exhibits(study: "Study") -> Iterator[str]:
     """Exhibits show what the grids have, and stand beside numbers of what they show."""
-    known, defined = axes(study), definitions(study)
+    known, defined = axes(study), study.defined_names
     known["metric"] = [*metrics(study, known["task"])]
     known_facts = facts(study)
     known |= known_facts
@@ -71,7 +71,7 @@ def encoders(study: "Study") -> Iterator[str]:
 
 def claims(study: "Study") -> Iterator[str]:
     """Claims compare what the grids have."""
-    known, defined = axes(study), definitions(study)
+    known, defined = axes(study), study.defined_names
     for name, claim in study.claims.items():
         stated = claim.select.task or {value for side in claim.sides for value in side.task or ()}
         tasks = [str(key) for key in known["task"] if key in (stated or known["task"])]

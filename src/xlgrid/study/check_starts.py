@@ -22,7 +22,7 @@ def methods(study: "Study") -> Iterator[str]:
             yield f"methods.{name}: {error}"
         else:
             if entry.imported and (method.adapter_format is None or method.trains_head):
-                formats = [(base, readable.adapter_format) for base, readable in registry.METHODS.items()]
+                formats = [(base, readable.adapter_format) for base, readable in registry.ALL_METHODS.own.items()]
                 settings = [f"`base: {base}` and `options: {known.TEXT_OPTIONS}`" for base, known in formats if known]
                 yield (
                     f"methods.{name}.imported: only language adapters can be imported: set {' or '.join(settings)}, or leave "

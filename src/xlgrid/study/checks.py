@@ -147,7 +147,8 @@ def _languages(study: "Study") -> Iterator[str]:
 
 
 def _beginnings(study: "Study", name: str) -> Iterator[str]:
-    """An encoder that begins with another has the vocabulary of that encoder, which does not begin with it in turn."""
+    """An encoder that begins with another has the type, the sizes and the vocabulary of that encoder, which does not begin with it in
+    turn."""
     scratch = study.encoders[name].scratch
     if not (scratch and (begin := scratch.begins_with)):
         return
@@ -156,13 +157,13 @@ def _beginnings(study: "Study", name: str) -> Iterator[str]:
         yield from among(place, "encoder that is there before", [begin], others)
     elif name in (before := encoders_before(study.encoders, name)):
         yield f"{place}: {' begins with '.join([name, *before])}: name an encoder that is there before"
-    elif (other := study.encoders[study.encoders[begin].of or begin].scratch) and other.has_decoder:
-        yield f"{place}: {begin} has a decoder, whose weights have no place in an encoder: name another encoder"
     elif (vocabulary := study.vocabulary_of(begin)) != study.vocabulary_of(name):
         yield (
             f"{place}: {begin} has the vocabulary {vocabulary}, and {name} has {study.vocabulary_of(name)}, whose tokens would "
             f"get embeddings of others: add `vocabulary: {vocabulary}`"
         )
+    elif (config := check_encoders.known_config(study, begin)) and (problem := scratch.misfit(config)):
+        yield f"{place}: {begin} {problem}"
 
 
 def _vocabularies(study: "Study") -> Iterator[str]:

@@ -16,7 +16,7 @@ from xlgrid.base.settings import LocalPath, Name, Seed, Strict
 from xlgrid.data.downloads import Download
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
-from xlgrid.exhibits import AnyExhibit
+from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import Method, make, without_defaults
@@ -275,6 +275,12 @@ class Study(Strict):
             for axis in ("task", "encoder", "method", "seed"):
                 values[axis] += getattr(grid, axis)
         return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
+
+    @property
+    def defined_names(self) -> dict[str, list[str]]:
+        """Axis -> the names that the study defines for it; no grid need use all of them."""
+        bases = [entry.base for entry in self.methods.values()]
+        return {"task": [*self.tasks], "encoder": [*self.encoders], "method": [*self.methods], "base": bases}
 
     @property
     def report_settings(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from xlgrid.base.clock import Clock
 from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
-from xlgrid.methods import ALL_METHODS, METHODS, make
+from xlgrid.methods import ALL_METHODS, make
 from xlgrid.methods.method import AdapterFormat
 from xlgrid.models import deltas, fit, prediction
 from xlgrid.models.load import shapes
@@ -118,7 +118,7 @@ def format_of(base: str) -> AdapterFormat:
         ValueError: the method has no adapters.
     """
     if (adapter_format := ALL_METHODS.find(base).adapter_format) is None:
-        bases = [name for name, method in METHODS.items() if method.adapter_format]
+        bases = [name for name, method in ALL_METHODS.own.items() if method.adapter_format]
         raise ValueError(f"the run is of method {base}, which has no adapters: name one of base {' or '.join(bases)}")
     return adapter_format
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
 
-from xlgrid.architectures import PRETRAINING, Scratch
+from xlgrid.architectures import PRETRAINING
+from xlgrid.architectures.scratch import Scratch
 from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Strict, plainly

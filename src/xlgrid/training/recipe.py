@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from xlgrid.architectures import Scratch
+from xlgrid.architectures.scratch import Scratch
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.architectures import ALL_ARCHITECTURES
+from xlgrid.architectures.scratch import ALL_ARCHITECTURES
 from xlgrid.base.files import whole, write_text
 from xlgrid.heads import ALL_HEADS, Head
 from xlgrid.heads.tokens import Tokens

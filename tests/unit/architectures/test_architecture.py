@@ -1,16 +1,20 @@
 """What a study says of an encoder from scratch, and the model before its first step."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import torch
+from plugin_fixture import install
 from pydantic import ValidationError
 from scratch_fixture import recipe
 from transformers import AutoConfig
 
-from xlgrid.architectures import SHAPES, Architecture, architecture_of
+from xlgrid.architectures import SHAPES, Architecture
 from xlgrid.architectures.plain import Plain
+from xlgrid.architectures.scratch import ALL_ARCHITECTURES, architecture_of
 from xlgrid.heads import HEADS
 from xlgrid.models.parameters import HUB, Count
 from xlgrid.training.encoders import EncoderEntry
@@ -134,7 +138,7 @@ VECO = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"], "bite
         ({"kind": "bert"}, "kind"),
         (
             {"reduction": 4},
-            "'reduction' is for architecture xmod and shared, and this one is veco: leave it out",
+            "'reduction' is for architecture shared and xmod, and this one is veco: leave it out",
         ),
         ({"nsp": True}, "'nsp' is for architecture plain, and this one is veco"),
         ({"objective": "mlm+tlm"}, "objective"),
@@ -146,9 +150,14 @@ VECO = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"], "bite
             {"architecture": "shared", "begin": "a"},
             "'begin' is for architecture plain and veco, and this one is shared",
         ),
+        ({"begin": ""}, r"begin\n.* at least 1 character"),
+        ({"bitext_task": ""}, r"bitext_task\n.* at least 1 character"),
         ({"architecture": "shared", "objectiv": "mlm+tlm"}, "unknown key 'objectiv'"),
         ({"architecture": "vico"}, "unknown architecture 'vico', did you mean 'veco'"),
-        ({"architecture": None}, "architecture must be a text"),
+        (
+            {"architecture": None},
+            r"architecture must be one of plain, .*, got null: name one, or leave it out for plain",
+        ),
         ({"trains": "cross-attention"}, "cross-attention alone learns nothing from an encoder of random weights"),
         ({"masked": {"mono": 0.15, "bitexts": 0.25}}, "did you mean 'bitext'"),
         ({"masked": {"mono": 1.0}}, "less than 1"),
@@ -192,6 +201,60 @@ def test_an_mbart_has_the_layers_of_the_study_on_each_side_and_a_token_for_each_
     assert (config.encoder_attention_heads, config.decoder_attention_heads) == (12, 12)
     assert (config.vocab_size, config.languages, config.dropout) == (250_004, ["en", "fr"], 0.1)
     assert architecture_of(json.loads(scratch.model_dump_json(exclude_defaults=True))) == scratch
+
+
+OF_A_PACKAGE = """
+from typing import TYPE_CHECKING, Literal
+
+from xlgrid.architectures import Architecture
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+class Mine(Architecture):
+    architecture: Literal["mine"]
+    later: "Later | None" = None
+
+
+Later = int
+
+
+class Nameless(Architecture):
+    architecture: str
+
+
+class Incomplete(Architecture):
+    architecture: Literal["incomplete"]
+    size: "Decimal"
+
+
+NUMBER = 3
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package `my-architectures` 0.3 is installed."""
+    points = {"mine": "Mine", "yours": "Mine", "nameless": "Nameless", "incomplete": "Incomplete", "number": "NUMBER"}
+    group = {"xlgrid.architectures": {name: f"my_architectures:{value}" for name, value in points.items()}}
+    monkeypatch.syspath_prepend(install(tmp_path, "my-architectures", "0.3", OF_A_PACKAGE, group))
+    yield
+    ALL_ARCHITECTURES.imported.clear()
+
+
+@pytest.mark.usefixtures("package")
+def test_a_study_may_name_the_architecture_of_a_package() -> None:
+    described = architecture_of({"architecture": "mine", "languages": ["en"], "later": 3})
+    assert described.model_dump(exclude_defaults=True) == {"architecture": "mine", "languages": ("en",), "later": 3}
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("name", ["yours", "nameless", "incomplete", "number"])
+def test_what_describes_no_architecture_of_the_name_is_refused_with_its_package(name: str) -> None:
+    message = rf"'{name}' of the package my-architectures 0\.3 .* is .*, expected a subclass .* `architecture: Literal"
+    with pytest.raises(ValueError, match=message):
+        architecture_of({"architecture": name, "languages": ["en"]})
 
 
 # A token passes layers with 10 parameters, and as many of cross-attention.
@@ -256,7 +319,7 @@ def test_transformers_knows_no_more_of_cross_attention_than_one_entry() -> None:
 
 
 def test_a_key_of_another_architecture_names_it_where_no_architecture_is_stated() -> None:
-    with pytest.raises(ValueError, match=r"'reduction' is for .*set `architecture: xmod`; unknown key 'foo'"):
+    with pytest.raises(ValueError, match=r"'reduction' is for .*set `architecture: (xmod|shared)`; unknown key 'foo'"):
         architecture_of({"languages": ["en"], "reduction": 2, "foo": 1})
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
-from xlgrid.architectures.begin import take_weights
+from xlgrid.architectures.begin import misfit, take_weights
 
 
 def test_it_may_begin_with_an_encoder_without_a_head(tmp_path: Path) -> None:
@@ -15,3 +15,8 @@ def test_it_may_begin_with_an_encoder_without_a_head(tmp_path: Path) -> None:
     encoder.save_pretrained(tmp_path)
     take_weights(model, tmp_path, print)
     assert all(torch.equal(p, model.bert.get_parameter(name)) for name, p in encoder.named_parameters())
+
+
+def test_a_size_that_is_not_known_does_not_speak_against_a_beginning() -> None:
+    ours = {"model_type": "bert", "hidden_size": 8, "num_hidden_layers": 2}
+    assert misfit(ours, {"model_type": "bert", "hidden_size": 8, "intermediate_size": 16}) is None

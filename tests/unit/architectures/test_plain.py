@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import load_file
 from scratch_fixture import TINY, inputs, pretrain, recipe, texts_of
 
-from xlgrid.architectures import Architecture, architecture_of
+from xlgrid.architectures import Architecture
+from xlgrid.architectures.scratch import architecture_of
 from xlgrid.training import pretraining
 
 pytestmark = pytest.mark.usefixtures("one_thread")

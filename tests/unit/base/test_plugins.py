@@ -23,6 +23,9 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = {"four": "broken_numbers:FOUR", "shared": "broken_numbers:FOUR"}
     code = "raise RuntimeError('no such device')\n"
     monkeypatch.syspath_prepend(install(tmp_path / "broken", "broken-numbers", "0.2", code, {GROUP: broken}))
+    code = "raise SystemExit('a licence is missing')\n"
+    leaving = {GROUP: {"five": "leaving_numbers:FIVE"}}
+    monkeypatch.syspath_prepend(install(tmp_path / "leaving", "leaving-numbers", "0.3", code, leaving))
 
 
 def numbers() -> Extensible[int]:
@@ -77,6 +80,10 @@ def test_a_name_of_two_packages_is_refused_with_both() -> None:
     ("name", "message"),
     [
         ("four", r"'four' of the package broken-numbers 0\.2 .*: RuntimeError: no such device; correct or uninstall"),
+        (
+            "five",
+            r"'five' of the package leaving-numbers 0\.3 .*: SystemExit: a licence is missing; correct or uninstall",
+        ),
         ("gone", r"'gone' of the package first-numbers 1\.5 .*: AttributeError: .*'GONE'"),
         ("word", r"'word' of the package first-numbers 1\.5 .* is 'three', expected an int; correct"),
     ],

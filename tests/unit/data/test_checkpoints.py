@@ -116,44 +116,6 @@ def test_a_published_checkpoint_gives_the_logits_of_transformers(
         assert torch.equal(read.eval()(**batch(3), lang_ids=torch.full((3,), 2)).logits, expected)
 
 
-def test_without_a_mapping_the_error_says_which_one_to_write(published: Any, vocabulary: Path, tmp_path: Path) -> None:
-    copy_encoder(save(published, tmp_path / "published"), vocabulary, tmp_path / "taken")
-    with pytest.raises(ValueError, match=r"name it in `modules` of the encoder, as \{sw: sw_KE\}"):
-        logits(tmp_path / "taken", "sw")
-
-
-def test_a_module_that_the_checkpoint_lacks_is_named(published: Any, vocabulary: Path, tmp_path: Path) -> None:
-    source = save(published, tmp_path / "published")
-    with pytest.raises(ValueError, match=r"modules\.sw: unknown module of the encoder 'sw_KA'.*sw_KE"):
-        copy_encoder(source, vocabulary, tmp_path / "taken", {"sw": "sw_KA"})
-    assert not (tmp_path / "taken").exists()
-    with pytest.raises(ValueError, match="`modules` names modules of an X-MOD, but the encoder is of type xlm-roberta"):
-        copy_encoder(vocabulary, vocabulary, tmp_path / "taken", MAPPING)
-
-
-def test_two_modules_cannot_have_one_name(published: Any, vocabulary: Path, tmp_path: Path) -> None:
-    source = save(published, tmp_path / "published")
-    with pytest.raises(ValueError, match="`modules` gives fr_XX to a module, but another module has this name"):
-        copy_encoder(source, vocabulary, tmp_path / "taken", {"fr_XX": "en_XX"})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"languages": [*RELEASED, "de_DE"]}, "the module of de_DE does not fit the encoder: .* is missing"),
-        ({"adapter_reduction_factor": 4}, r"has shape \[8, 16\], but config.json asks for \[4, 16\]"),
-    ],
-)
-def test_modules_that_do_not_fit_are_refused_when_the_encoder_is_taken_over(
-    published: Any, vocabulary: Path, tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
-    source = save(published, tmp_path / "published")
-    config = json.loads((source / "config.json").read_text())
-    (source / "config.json").write_text(json.dumps(config | change))
-    with pytest.raises(ValueError, match=message):
-        copy_encoder(source, vocabulary, tmp_path / "taken")
-
-
 def test_a_vocabulary_with_another_padding_is_refused(published: Any, tmp_path: Path) -> None:
     other = encoder_of(tmp_path, "bert")
     assert specials("bert")["pad"] == "[PAD]" and TINY["vocab"] >= 300

@@ -53,6 +53,13 @@ def test_local_files_of_every_type(generated_data, tmp_path, suffix):
     assert table.to_pylist() == read_table(generated_data / "en" / "train.parquet").slice(0, 3).to_pylist()
 
 
+def test_local_rows_are_read_without_a_file_and_without_a_lock(generated_data, tmp_path):
+    source = {"local": f"{generated_data}/{{language}}/{{split}}.parquet"}
+    fetch_data("ruletaker", source, "en-fr", tmp_path, tmp_path / "lock.yaml")
+    read = fetch.read_data(Origin(**source), task("ruletaker"), "en-fr", "dev", "")
+    assert read == read_table(tmp_path / "dev.parquet")
+
+
 def test_local_files_may_have_other_names_for_splits(generated_data, tmp_path):
     (tmp_path / "en").mkdir()
     for ours, theirs in (("train", "train"), ("dev", "validation"), ("test", "test")):

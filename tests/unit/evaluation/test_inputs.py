@@ -18,7 +18,6 @@ from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.evaluation import attention
 from xlgrid.evaluation import cell as evaluate
 from xlgrid.heads import HEADS, metric
 from xlgrid.heads.tokens import Tokens
@@ -305,13 +304,6 @@ def test_a_cell_has_every_metric_of_its_task(world: Path, kind: str, tmp_path: P
     assert cell["n"] == len(outcomes) == len(data(world, kind, "qb1", "dev"))
     assert cell["scores"] == {name: metric(name).score(outcomes) for name in task(kind).metrics}
     assert json.loads((run / "run.json").read_text())["n_train"] == 28
-
-
-@pytest.mark.parametrize("kind", ["xquad", "copa"])
-def test_attention_is_not_compared_over_several_inputs(world: Path, kind: str) -> None:
-    dataset = tokens(world, kind)
-    with pytest.raises(ValueError, match=f"one input per example, but here .*{dataset.head}.* can have several"):
-        attention.same_contexts(dataset, dataset)
 
 
 def test_numbers_are_labels_of_choices_as_they_are(tmp_path: Path, world: Path) -> None:

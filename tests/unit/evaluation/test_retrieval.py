@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scratch_fixture import pretrain
 
-from xlgrid.architectures import architecture_of
+from xlgrid.architectures.scratch import architecture_of
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text

@@ -12,14 +12,16 @@ from transformers import BertConfig, BertForMaskedLM
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.heads import HEADS
-from xlgrid.methods import METHODS, Method, make
+from xlgrid.methods import ALL_METHODS, Method, make
 from xlgrid.models import prediction
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 
 # Every method with language-specific parameters, with the options of the method, and those of the method of its runs on text.
 SPECIFIC: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    base: ({}, {}) for base, kind in METHODS.items() if kind.is_language_specific is not Method.is_language_specific
+    base: ({}, {})
+    for base, kind in ALL_METHODS.own.items()
+    if kind.is_language_specific is not Method.is_language_specific
 } | {
     "qcross": ({}, {"tune": "query", "p_mask": 1}),
     "qcross with its bias": ({"swap": "weight+bias"}, {"tune": "query", "p_mask": 1}),

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 from pydantic import TypeAdapter
 
-from xlgrid.exhibits import AnyExhibit
 from xlgrid.exhibits.drawing import sheet as printing
+from xlgrid.exhibits.kinds import AnyExhibit
 
 EXHIBIT: TypeAdapter[Any] = TypeAdapter(AnyExhibit)
 

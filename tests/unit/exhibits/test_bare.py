@@ -18,15 +18,15 @@ from xlgrid.data import batches
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.exhibits import claims
 from xlgrid.heads import HEADS
-from xlgrid.plan import needs, products
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.explain import explain
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
+from xlgrid.products.encode import Encoder
+from xlgrid.products.evaluate import Cell
 from xlgrid.report import page
 from xlgrid.report.overview import look
 from xlgrid.results import records
-from xlgrid.results.identity import Cell
 from xlgrid.training.loop import train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -65,21 +65,21 @@ def plan(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Iterator
         for seed, encoder in enumerate(plan.study.encoders):
             torch.manual_seed(seed)
             config = BertConfig(vocab_size=50, max_position_embeddings=64, initializer_range=0.3, **size)
-            BertForMaskedLM(config).save_pretrained(products.Encoder(plan.study.name, encoder).folder)
+            BertForMaskedLM(config).save_pretrained(Encoder(plan.study.name, encoder).folder)
         rng = np.random.default_rng(1)
         # Which token follows is plain in English.
         texts = {"en": [[2, *[5 + (at + i) % 20 for i in range(12)], 2] for at in range(60)]}
         texts["fr"] = [[2, *rng.integers(5, 50, 12).tolist(), 2] for _ in range(60)]
         for cell in plan.cells:
-            path = Path(needs.test_tokens(plan, cell).path)
+            path = Path(cell.tokens(plan).path)
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path, texts[cell.target], "perplexity")
         [run] = plan.runs
-        tokens = [Path(needs.test_tokens(plan, plan.cells[-2]).path)]
+        tokens = [Path(plan.cells[-2].tokens(plan).path)]
         recipe = plan.study.recipe(*run[1:])
-        train(recipe, products.Encoder(plan.study.name, run.encoder).folder, tokens, tokens, run.folder)
+        train(recipe, Encoder(plan.study.name, run.encoder).folder, tokens, tokens, run.folder)
         for cell in plan.cells:
-            files = needs.inputs(plan, cell)
+            files = cell.inputs(plan)
             arguments = ["--encoder", files["encoder"], "--tokens", files["tokens"], "--target", cell.target]
             arguments += ["--output", cell.path, *files["delta"], *files["text_run"]]
             result = CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
@@ -111,7 +111,7 @@ def test_only_the_method_that_trains_has_runs(plan: Plan) -> None:
 
 def test_a_bare_cell_rests_on_its_encoder_and_on_held_out_text(plan: Plan) -> None:
     cell = plan.cells[1]
-    assert needs.inputs(plan, cell) == {
+    assert cell.inputs(plan) == {
         "delta": [],
         "encoder": "results/s/encoders/a/model.safetensors",
         "tokens": "results/s/tokens/perplexity/a/fr/test.arrow",
@@ -157,7 +157,7 @@ def test_a_run_on_the_head_has_cells_with_the_language_modelling_head_that_it_tr
     [run] = plan.runs
     record = json.loads(Path(run.path).read_text())
     assert record["metric"] == "perplexity"
-    tokens = needs.test_tokens(plan, plan.cells[-2]).path
+    tokens = plan.cells[-2].tokens(plan).path
     assert record["dev_score"] == known["a", "full-ft", "en"], "its dev set here is the test set"
     evaluate(run.folder, "results/s/encoders/a", tokens, "en", tmp_path / "again.json")
     assert records.read_cell(tmp_path / "again.json")["scores"]["perplexity"] == record["dev_score"]
@@ -212,7 +212,7 @@ def test_status_report_and_cost_count_bare_cells_without_runs(plan: Plan) -> Non
 def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp_path: Path) -> None:
     cell = plan.cells[0]
     BertModel(BertConfig.from_pretrained("results/s/encoders/a")).save_pretrained(tmp_path / "a")
-    arguments = ["--encoder", tmp_path / "a", "--tokens", needs.test_tokens(plan, cell).path, "--target", "en"]
+    arguments = ["--encoder", tmp_path / "a", "--tokens", cell.tokens(plan).path, "--target", "en"]
     result = CliRunner().invoke(app, ["evaluate", *map(str, arguments), "--output", cell.path])
     assert result.exit_code == 1 and "has no language-modelling head" in result.output
     assert "lacks cls.predictions.bias" in result.output and "lm_head: {languages: [en, fr]}" in result.output
@@ -221,7 +221,7 @@ def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp
 @pytest.mark.parametrize("path", ["cell.json", "results/s/cells/perplexity/a/full-ft/en/en/seed1.json"])
 def test_a_file_that_is_no_bare_cell_takes_a_run(plan: Plan, path: str) -> None:
     cell: Cell = plan.cells[0]
-    arguments = ["--encoder", "results/s/encoders/a", "--tokens", needs.test_tokens(plan, cell).path, "--target", "en"]
+    arguments = ["--encoder", "results/s/encoders/a", "--tokens", cell.tokens(plan).path, "--target", "en"]
     result = CliRunner().invoke(app, ["evaluate", *arguments, "--output", path])
     assert result.exit_code == 1
     assert "results/{study}/cells/{task}/{encoder}/{method}/none/en/seed{seed}.json" in result.output

@@ -13,8 +13,8 @@ from xlgrid.evaluation.cell import pack
 from xlgrid.exhibits import claims
 from xlgrid.plan.grid import cells
 from xlgrid.plan.load import load_study
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import verdicts
-from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study
 
 STUDY = """\

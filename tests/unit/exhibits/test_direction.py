@@ -16,9 +16,10 @@ from transformers import BertConfig, BertModel
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.exhibits import claims
 from xlgrid.exhibits.drawing import plots
-from xlgrid.plan import products
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
+from xlgrid.products.exhibits import Exhibit
+from xlgrid.products.report import Claims
 from xlgrid.report import page
 from xlgrid.results import records, verdicts
 from xlgrid.training.loop import train
@@ -179,8 +180,8 @@ def picture(html: str) -> str:
 
 
 def test_the_report_names_no_points_and_no_percent(plan: Plan, scores: pd.DataFrame) -> None:
-    files(plan, "table", Path(products.Exhibit(plan.study.name, "table").folder))
-    claims.render(plan.study, plan.cells, products.Claims(plan.study.name).folder)
+    files(plan, "table", Path(Exhibit(plan.study.name, "table").folder))
+    claims.render(plan.study, plan.cells, Claims(plan.study.name).folder)
     report = page.load("s.yaml")
     pd.testing.assert_frame_equal(report.cells.drop(columns="run"), scores)
     assert ">deviation from the mean over seeds</text>" in picture(page.spread(report.cells))

@@ -11,8 +11,8 @@ from xlgrid.evaluation.cell import pack
 from xlgrid.exhibits.drawing.sheet import PRINTED
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import claims, verdicts
-from xlgrid.results.identity import Cell
 
 STUDY = """\
 title: X-MOD

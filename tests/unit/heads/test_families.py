@@ -95,11 +95,6 @@ def test_a_path_that_leads_nowhere_is_none() -> None:
     assert part(nn.Identity(), Family("Stem").layers) is None
 
 
-def test_one_model_type_has_one_entry_with_modules_for_languages() -> None:
-    modular = FAMILIES["xmod"]._replace(modules="", extended="")
-    assert modular == FAMILIES["xlm-roberta"]
-
-
 @pytest.mark.parametrize(
     ("name", "module", "pretrained"),
     [

@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 
 from xlgrid.base.arrays import Segments
 from xlgrid.heads import HEADS
-from xlgrid.methods import ALL_METHODS, METHODS, Method, make
+from xlgrid.methods import ALL_METHODS, Method, make
 from xlgrid.models.deltas import kept, load_text_run
 
 # A base alone has its defaults.
@@ -233,7 +233,7 @@ def counts(kind: str) -> dict[str, int]:
 
 @each_model
 def test_trainable_parameters_are_as_many_as_by_hand(base: str, kind: str) -> None:
-    if base not in {*METHODS, *OPTIONS}:
+    if base not in {*ALL_METHODS.own, *OPTIONS}:
         pytest.skip("the package of the method counts its parameters in its own tests")
     assert base in counts(kind), f"count the parameters of {base} by arithmetic in `counts` of this file"
     model, method = installed(base, kind)
@@ -256,7 +256,7 @@ def test_a_truth_value_is_no_number(base: str, option: str) -> None:
 
 # Encoders without biases, and one with an attention of its own.
 BIASED = ("bitfit", "structured-dropout", "qcross")
-STRUCTURED = [base for base in (*METHODS, *OPTIONS) if base.startswith(("structured", "qcross"))]
+STRUCTURED = [base for base in (*ALL_METHODS.own, *OPTIONS) if base.startswith(("structured", "qcross"))]
 MISFITS = {
     **{(base, family): "has none" for base in BIASED for family in ("modernbert", "eurobert")},
     **{(base, "deberta"): "have terms for positions" for base in STRUCTURED},

@@ -12,7 +12,7 @@ from transformers import XLMRobertaConfig
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.seq2seq.head import generate
-from xlgrid.methods import METHODS, make
+from xlgrid.methods import ALL_METHODS, METHODS, make
 from xlgrid.models.deltas import kept, named_parameters
 from xlgrid.models.load import load_model, shapes
 
@@ -234,5 +234,5 @@ def test_a_run_stores_an_output_that_the_encoder_lacks(tmp_path: Path) -> None:
 
 
 def test_methods_say_whether_they_are_for_encoder_decoders() -> None:
-    assert {name for name, method in METHODS.items() if method.decoders == "only"} == {"seq2seq"}
+    assert {name for name, method in ALL_METHODS.own.items() if method.decoders == "only"} == {"seq2seq"}
     assert METHODS["full-ft"].decoders == METHODS["bitfit"].decoders == "all"

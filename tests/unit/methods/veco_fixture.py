@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from xmod_fixture import SIZE, VOCABULARY, batch, moved
 
-from xlgrid.architectures import Architecture, architecture_of
+from xlgrid.architectures import Architecture
+from xlgrid.architectures.scratch import architecture_of
 
 
 def scratch(**more: Any) -> Architecture:

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from transformers import XmodConfig, XmodForMaskedLM
 
-from xlgrid.architectures import Architecture, architecture_of
+from xlgrid.architectures import Architecture
+from xlgrid.architectures.scratch import architecture_of
 from xlgrid.base.arrays import Segments
 
 LANGUAGES = ("en", "fr", "sw")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from xlgrid.exhibits import Benchmark, Table
+from xlgrid.products.evaluate import Cell
 from xlgrid.results.claims import Term
-from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study
 
 ROOT = Path(__file__).parents[3]

@@ -252,7 +252,7 @@ def test_an_encoder_without_a_head_is_fine_for_tasks_and_for_imported_adapters(h
 
 def test_an_encoder_without_a_head_is_fine_to_begin_with(headless: Path) -> None:
     """All weights train there, so that a new head is drawn once."""
-    other = "encoders:\n  other: {vocabulary: e5, scratch: {begin: e5, languages: [en]}}\n"
+    other = "encoders:\n  other: {vocabulary: e5, scratch: {begin: e5, languages: [en], hidden: 8, layers: 2, heads: 2, intermediate: 8}}\n"
     load_study(write(headless, HEADLESS.replace("encoders:\n", other)))
 
 

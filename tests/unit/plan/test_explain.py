@@ -57,7 +57,7 @@ def test_claims_are_among_what_exists_where_a_study_has_any() -> None:
     studies = (small().model_copy(update={"claims": {"chance": claim}}), small())
     messages = [str(explain(Plan(study), "results/small/claim.html")) for study in studies]
     assert "The nearest file is results/small/claims.html." in messages[0]
-    assert messages[0].endswith("exhibits/, claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html")
+    assert all(name in messages[0] for name in ("exhibits/", "claims.md", "claims.csv", "summary.csv", "report.html"))
     assert "claims" not in messages[1]
 
 

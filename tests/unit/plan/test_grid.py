@@ -4,8 +4,9 @@ import pytest
 from plan_fixture import EARLY, begun, small
 
 from xlgrid.exhibits import Curve, Table
-from xlgrid.plan.grid import cells, runs, starting_runs
-from xlgrid.results.identity import Cell, Run
+from xlgrid.plan.grid import cells, runs
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.train import Run
 
 
 def test_groups_expand_to_languages_and_pairs() -> None:
@@ -43,7 +44,7 @@ def test_runs_come_after_all_that_they_begin_with() -> None:
     order = runs(study)
     assert len(set(order)) == len(order)
     for run in order:
-        assert all(order.index(start) < order.index(run) for start in starting_runs(study, run)), run
+        assert all(order.index(start) < order.index(run) for start in run.starting_runs(study)), run
     assert set(named(order)) == {
         ("mlm", "mlm", "en"),
         ("mlm", "mlm", "fr"),
@@ -55,15 +56,15 @@ def test_runs_come_after_all_that_they_begin_with() -> None:
 def test_a_second_stage_begins_with_text_and_then_with_the_first_of_the_same_seed() -> None:
     study = begun()
     run = Run("begun", "copa", "mini", "mlm-trg", "en@fr", 7)
-    assert named(starting_runs(study, run)) == [("mlm", "mlm", "fr"), ("siqa", "mlm-trg", "en@fr")]
-    assert [start.seed for start in starting_runs(study, run)] == [1, 7]
+    assert named(run.starting_runs(study)) == [("mlm", "mlm", "fr"), ("siqa", "mlm-trg", "en@fr")]
+    assert [start.seed for start in run.starting_runs(study)] == [1, 7]
     assert study.recipe(*run[1:]).first == "siqa"
-    assert named(starting_runs(study, run._replace(task="siqa"))) == [("mlm", "mlm", "fr")]
+    assert named(run._replace(task="siqa").starting_runs(study)) == [("mlm", "mlm", "fr")]
 
 
 def test_a_cell_rests_on_the_texts_of_its_source_and_target_and_the_run_on_the_rest() -> None:
     cell = Cell("begun", "copa", "mini", "both", "en", "fr", 1)
-    assert named(starting_runs(begun(), cell)) == [("mlm", "mlm", "en"), ("mlm", "mlm", "fr")]
+    assert named(cell.starting_runs(begun())) == [("mlm", "mlm", "en"), ("mlm", "mlm", "fr")]
 
 
 def test_settings_for_a_source_are_for_its_runs_for_each_target_too() -> None:

@@ -7,13 +7,13 @@ import pytest
 from plan_fixture import LABELLED
 
 from xlgrid.languages.sources import Source
-from xlgrid.plan import needs, workflow
+from xlgrid.plan import workflow
 from xlgrid.plan.estimate import WHOLE, Assumed, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Unlabelled
-from xlgrid.plan.settings import settings
-from xlgrid.results.identity import Cell, Run
+from xlgrid.products.data import Data, Unlabelled
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.train import Run
 
 TEACHER = Run("labelled", "ner", "mini", "full-ft", "en", 1)
 BY = "by: {task: ner, encoder: mini, method: full-ft, source: en, seed: 1}"
@@ -27,18 +27,18 @@ def load(folder: Path, text: str = LABELLED, name: str = "labelled") -> Plan:
 
 def test_labelled_data_rest_on_the_run_and_other_splits_do_not(tmp_path: Path) -> None:
     plan = load(tmp_path)
-    inputs = needs.inputs(plan, Data("labelled", "ner", "de", "train"))
+    inputs = Data("labelled", "ner", "de", "train").inputs(plan)
     assert inputs == {
         "rows": "results/labelled/unlabelled/ner/de.parquet",
         "delta": TEACHER.delta,
         "encoder": "results/labelled/encoders/mini/model.safetensors",
         "vocabulary": "results/labelled/vocabularies/mini/tokenizer.json",
     }
-    assert needs.inputs(plan, Unlabelled("labelled", "ner", "de")) == {"files": ["raw/de.jsonl"]}
+    assert Unlabelled("labelled", "ner", "de").inputs(plan) == {"files": ["raw/de.jsonl"]}
     for language, split in (("en", "train"), ("de", "dev"), ("de", "test")):
         files = {"files": [f"gold/{language}/{split}.jsonl"]}
-        assert needs.inputs(plan, Data("labelled", "ner", language, split)) == files
-    source = settings(plan.study, Unlabelled("labelled", "ner", "de"))["source"]
+        assert Data("labelled", "ner", language, split).inputs(plan) == files
+    source = Unlabelled("labelled", "ner", "de").settings(plan.study)["source"]
     assert (
         source
         == '{"names":{},"revision":"main","splits":{},"local":"raw/{language}.jsonl","where":{},"rename":{},"labels":{}}'
@@ -78,8 +78,7 @@ def test_a_study_that_extends_another_has_its_labelled_data_unless_the_run_chang
 def test_the_rules_that_fetch_and_label_data_share_no_file(tmp_path: Path) -> None:
     plans = {"labelled": load(tmp_path)}
     tasks = ["ner", "pos"]
-    fetch = workflow.studies_with(plans, "data", lambda plan: tasks, workflow.labelled_data)
-    label = workflow.studies_with(plans, "data", workflow.labelled_data)
+    fetch, label = (workflow.made_by(plans, rule, Data) for rule in ("fetch_data", "label_data"))
     makers = {}
     for task in tasks:
         for language in ("en", "fr", "de"):

@@ -7,7 +7,6 @@ from plan_fixture import COSTED, begun, small
 
 from xlgrid.base.files import SHIPPED
 from xlgrid.plan.load import copy_study, file_in, load_plan, load_study, project_of, study_path
-from xlgrid.plan.needs import inputs
 from xlgrid.plan.plan import Plan
 
 
@@ -132,7 +131,7 @@ def test_a_run_on_text_is_imported_where_its_method_says_so() -> None:
     study = begun()
     imported = study.methods["mlm"].model_validate({"base": "madx", "imported": {"path": "x/{language}"}})
     plan = Plan(study.model_copy(update={"methods": study.methods | {"mlm": imported}}))
-    inputs_of_runs = {run: {*inputs(plan, run)} for run in plan.runs}
+    inputs_of_runs = {run: {*run.inputs(plan)} for run in plan.runs}
     assert {run.task for run, names in inputs_of_runs.items() if "adapter" in names} == {"mlm"}
     assert all(("adapter" in names) != ("train" in names) for names in inputs_of_runs.values())
-    assert not any("adapter" in inputs(Plan(study), run) for run in Plan(study).runs)
+    assert not any("adapter" in run.inputs(Plan(study)) for run in Plan(study).runs)

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from xlgrid.methods.structured import StructuredDropout
-from xlgrid.plan import needs
+from xlgrid.papers.foroutan2023.methods import StructuredDropout
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Product, Text, Tokens, Vocabulary, product_of
-from xlgrid.results.identity import Cell, Contrast, Run
+from xlgrid.products import product_of
+from xlgrid.products.data import Data, Meanings, Text
+from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.product import Product, flat
+from xlgrid.products.train import Run
 from xlgrid.tasks import mlm, wikiann
 
 ROOT = Path(__file__).parents[3]
@@ -108,7 +111,9 @@ VOCABULARY = {"vocabulary", "tokens"} | ENCODER
 def test_a_study_makes_what_a_change_concerns_and_no_more(changes: dict[str, object], own: set[str]) -> None:
     plan = extended(**changes)
     makes = {
-        name: plan.owned(product).study for name, product in PRODUCTS.items() if name != "meanings" or plan.has(product)
+        name: plan.owned(product).study
+        for name, product in PRODUCTS.items()
+        if name != "meanings" or product.is_in(plan)
     }
     assert {name for name, study in makes.items() if study == "new"} == own
     assert {*makes.values()} <= {"old", "new"}
@@ -143,9 +148,9 @@ def test_one_more_method_is_all_that_a_study_with_one_more_method_trains() -> No
     ]
     assert len(plan.cells) == 4 * 4 and len(plan.runs) == 2 * (4 + 1)
     assert plan.shared == "12 of 16 cells and 8 of 10 runs are those of old"
-    assert needs.inputs(plan, run("slow"))["train"] == ["results/old/tokens/ner/tiny/qa1/train.arrow"]
-    assert needs.inputs(plan, cell("slow"))["delta"] == [run("slow").delta]
-    assert needs.inputs(plan, cell("slow"))["tokens"] == "results/old/tokens/ner/tiny/qb1/test.arrow"
+    assert run("slow").inputs(plan)["train"] == ["results/old/tokens/ner/tiny/qa1/train.arrow"]
+    assert cell("slow").inputs(plan)["delta"] == [run("slow").delta]
+    assert cell("slow").inputs(plan)["tokens"] == "results/old/tokens/ner/tiny/qb1/test.arrow"
     rests = Counter(product.study for product in plan.rests_on(cell("slow")))
     # Meanings, two languages of data, two of text, the vocabulary, the encoder, three files of tokens, and the four on which the encoder was pre-trained.
     assert rests == {"new": 2, "old": 14}
@@ -155,7 +160,7 @@ def test_a_new_target_is_evaluated_with_the_run_that_is_there() -> None:
     plan = extended(languages=["qa1", "qb1", "qa2"], grids={"main": {"method": ["full-ft", "bitfit"]}})
     expected = [cell(method, "qa2", seed) for method in ("full-ft", "bitfit") for seed in (1, 2)]
     assert [each for each in plan.cells if each.study == "new"] == expected
-    inputs = needs.inputs(plan, cell("full-ft", "qa2"))
+    inputs = cell("full-ft", "qa2").inputs(plan)
     assert inputs["delta"] == ["results/old/runs/ner/tiny/full-ft/qa1/seed1/delta.safetensors"]
     assert inputs["tokens"] == "results/new/tokens/ner/tiny/qa2/test.arrow"
     assert {each.study for each in plan.runs} == {"old"}
@@ -169,7 +174,7 @@ def test_everything_that_a_report_rests_on_comes_once_and_after_what_it_is_made_
         f"results/old/{name}" for name in ("exhibits/scores.csv", "summary.csv", "report.html")
     ]
     for at, product in enumerate(products):
-        made_from = {*map(product_of, needs.flat(needs.inputs(plan, product)))} & {*products}
+        made_from = {*map(product_of, flat(product.inputs(plan)))} & {*products}
         assert made_from <= {*products[:at]}, product
     data = [product for product in products if isinstance(product, Data)]
     assert {product.split for product in data} == {"test"}, "one job makes all splits"
@@ -263,25 +268,3 @@ def test_a_miniature_shares_nothing_with_its_paper(name: str, monkeypatch: pytes
     assert plan.ancestors and plan.shared == ""
     runs = {run._replace(seed=0): run for run in plan.runs}.values()
     assert {product.study for run in runs for product in plan.rests_on(run)} == {name}
-
-
-def test_a_comparison_of_attention_is_that_of_the_study_which_has_both_cells() -> None:
-    study = STUDY.replace("kind: wikiann, options: {n: 100}", "kind: ruletaker").replace(
-        "exhibits:",
-        "exhibits:\n  look: {kind: attention, title: Look, select: {method: full-ft}, targets: [qa1-qb1, qa1]}",
-    )
-    study = study.replace("qa1", "en").replace("qb1", "fr").replace("target: [mono]", "target: [en, en-fr]")
-    Path("studies/old.yaml").write_text(study)
-    targets = {"look": {"targets": ["en-fr", "en"]}}
-    old = [f"results/old/attention/ner/tiny/full-ft/en/en-fr/en/seed{seed}.json" for seed in (1, 2)]
-    plan = extended(exhibits=targets, languages=["en", "fr", "de"])
-    assert needs.inputs(plan, Exhibit("new", "look"))["results"] == old
-    wider = {"main": {"target": ["en", "en-fr", "en-de"]}}
-    plan = extended(exhibits={"look": {"targets": ["en-fr", "en-de"]}}, languages=["en", "fr", "de"], grids=wider)
-    results = needs.inputs(plan, Exhibit("new", "look"))["results"]
-    assert results == [path.replace("old", "new").replace("en/seed", "en-de/seed") for path in old]
-    contrast = Contrast("new", "ner", "tiny", "full-ft", "en", "en-fr", "en-de", 1)
-    assert needs.inputs(plan, contrast)["tokens"] == [
-        "results/old/tokens/ner/tiny/en-fr/test.arrow",
-        "results/new/tokens/ner/tiny/en-de/test.arrow",
-    ]

@@ -129,7 +129,7 @@ def test_an_encoder_that_another_begins_with_is_pre_trained_for_it() -> None:
     study = STUDY.replace(
         "{kind: xlmr, languages: [en, fr], hidden", "{kind: xlmr, begin: first, languages: [en, fr], hidden"
     )
-    first = "  first: {vocabulary: large, scratch: {kind: xlmr, languages: [en], hidden: 768, heads: 12}}\n"
+    first = "  first: {vocabulary: large, scratch: {kind: xlmr, languages: [en], hidden: 768, layers: 12, heads: 12, intermediate: 3072}}\n"
     Path("tiny.yaml").write_text(study.replace("encoders:\n", f"encoders:\n{first}"))
     assert [*Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings] == ["base", "first"]
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from xlgrid.plan import needs
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Meanings, Tokens
-from xlgrid.plan.settings import settings
 from xlgrid.plan.sizes import DataSizes
+from xlgrid.products.data import Data, Meanings
+from xlgrid.products.encode import Tokens
 from xlgrid.study.schema import Study
 
 STUDY = """\
@@ -39,15 +38,15 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
 
 
 def test_a_pair_is_read_from_files_of_its_own(plan: Plan) -> None:
-    assert needs.inputs(plan, Data("s", "tatoeba", "fr-en", "test")) == {"files": ["t/fr-en/test.jsonl"]}
+    assert Data("s", "tatoeba", "fr-en", "test").inputs(plan) == {"files": ["t/fr-en/test.jsonl"]}
     parts = [f"b/fr-en.training.{part}" for part in ("fr", "en", "gold")]
-    assert needs.inputs(plan, Data("s", "bucc", "fr-en", "test")) == {"files": parts}
+    assert Data("s", "bucc", "fr-en", "test").inputs(plan) == {"files": parts}
 
 
 def test_tokens_of_mining_are_made_from_the_test_set_and_the_dev_set(plan: Plan) -> None:
-    tokens = needs.inputs(plan, Tokens("s", "bucc", "mine", "fr-en", "test"))
+    tokens = Tokens("s", "bucc", "mine", "fr-en", "test").inputs(plan)
     assert tokens["data"] == [f"results/s/data/bucc/fr-en/{split}.parquet" for split in ("test", "dev")]
-    tokens = needs.inputs(plan, Tokens("s", "tatoeba", "mine", "fr-en", "test"))
+    tokens = Tokens("s", "tatoeba", "mine", "fr-en", "test").inputs(plan)
     assert tokens["data"] == ["results/s/data/tatoeba/fr-en/test.parquet"]
 
 
@@ -58,7 +57,7 @@ def test_a_cell_rests_on_the_dev_set_of_mining(plan: Plan) -> None:
 
 
 def of_evaluation(study: Study, task: str) -> dict[str, object]:
-    stated = settings(study, Tokens("s", task, "mine", "fr-en", "test"))
+    stated = Tokens("s", task, "mine", "fr-en", "test").settings(study)
     assert stated
     option, value = shlex.split(str(stated["text"]))
     assert option == "--options"
@@ -75,7 +74,7 @@ def test_the_settings_of_evaluation_go_into_the_tokens_and_those_of_data_into_th
         "k": 4,
     }
     assert of_evaluation(plan.study, "tatoeba")["queries"] == "second"
-    assert settings(plan.study, Meanings("s", "made")) == {"kind": "bucc", "options": '{"n": 40, "seed": 2}'}
+    assert Meanings("s", "made").settings(plan.study) == {"kind": "bucc", "options": '{"n": 40, "seed": 2}'}
 
 
 def test_files_of_pools_are_counted(plan: Plan) -> None:

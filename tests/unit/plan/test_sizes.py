@@ -10,7 +10,7 @@ from plan_fixture import COSTED
 from xlgrid.plan.estimate import WHOLE, Assumed, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.sizes import DataSizes, Splits
-from xlgrid.results.identity import Run
+from xlgrid.products.train import Run
 
 STUDY = """\
 title: Tiny

@@ -9,10 +9,14 @@ import yaml
 from plan_fixture import begun, small
 
 from xlgrid.data.downloads import find
+from xlgrid.exhibits import Table
 from xlgrid.plan import workflow
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Exhibit, Text, Tokens
-from xlgrid.results.identity import Cell, Contrast, Run
+from xlgrid.products.data import Data, Text
+from xlgrid.products.encode import Tokens
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.exhibits import Exhibit
+from xlgrid.products.train import Run
 
 CONFIG = {"study": "one", "hub_lock": "hub.lock.yaml"}
 SETTINGS = workflow.Settings(study="one")
@@ -130,22 +134,24 @@ def test_two_study_files_of_one_name_are_refused(tmp_path: Path) -> None:
     assert list(workflow.load_plans(workflow.Settings(study="studies/one.yaml"), [])) == ["one"]
 
 
-def test_a_constraint_matches_a_study_where_one_of_its_own_names_follows() -> None:
+def test_a_rule_makes_the_data_of_the_tasks_of_each_study_that_are_generated() -> None:
     plans = {"small": Plan(small()), "begun": Plan(begun())}
-    constraint = workflow.studies_with(plans, "data", lambda plan: [*plan.study.tasks])
-    pattern = re.compile(rf"results/(?P<study>{constraint})/data/(?P<task>[^/]+)/meanings\.parquet")
-    assert pattern.fullmatch("results/small/data/ner/meanings.parquet")
-    assert pattern.fullmatch("results/begun/data/copa/meanings.parquet")
-    assert not pattern.fullmatch("results/small/data/copa/meanings.parquet")
-    assert not pattern.fullmatch("results/begun/data/cop/meanings.parquet")
+    constraint = workflow.made_by(plans, "data", Data)
+    pattern = re.compile(rf"results/(?P<study>{constraint})/data/(?P<task>[^/]+)/en/test\.parquet")
+    assert pattern.fullmatch("results/small/data/ner/en/test.parquet")
+    assert pattern.fullmatch("results/begun/data/copa/en/test.parquet")
+    assert not pattern.fullmatch("results/small/data/copa/en/test.parquet")
+    assert not pattern.fullmatch("results/begun/data/cop/en/test.parquet")
 
 
 def test_a_name_that_begins_another_is_not_taken_for_it() -> None:
-    plans = {"small": Plan(small())}
-    constraint = workflow.studies_with(plans, "exhibits", lambda plan: ["ner", "a.b"])
+    study = small()
+    look = {"kind": "table", "title": "T", "rows": ["encoder"], "columns": "target"}
+    study.exhibits.update({name: Table.model_validate(look) for name in ("ner", "a.b")})
+    constraint = workflow.made_by({"small": Plan(study)}, "table", Exhibit)
     pattern = re.compile(rf"results/(?P<study>{constraint})/exhibits/(?P<exhibit>[^/]+)\.csv")
     assert all(pattern.fullmatch(f"results/small/exhibits/{name}.csv") for name in ("ner", "a.b"))
-    others = ("ner-full", "ner-published", "nere", "a")
+    others = ("ner-full", "ner-published", "nere", "a", "a-b")
     assert not any(pattern.fullmatch(f"results/small/exhibits/{name}.csv") for name in others)
 
 
@@ -159,7 +165,6 @@ def test_the_wildcards_of_a_rule_are_the_fields_of_what_it_makes() -> None:
     wildcards = SimpleNamespace(**axes, vocabulary="v", other="de", language="en", split="dev")
     assert workflow.product(Run, wildcards) == Run("s", "t", "e", "m", "en@fr", 7)
     assert workflow.product(Cell, wildcards) == Cell("s", "t", "e", "m", "en@fr", "fr@10", 7)
-    assert workflow.product(Contrast, wildcards) == Contrast("s", "t", "e", "m", "en@fr", "fr@10", "de", 7)
     assert workflow.product(Tokens, wildcards, split="train") == Tokens("s", "t", "v", "en", "train")
     assert workflow.product(Data, wildcards) == Data("s", "t", "en", "dev")
 
@@ -201,7 +206,7 @@ def test_the_rules_know_the_studies_that_a_study_extends() -> None:
     assert inputs["delta"] == [cell.run.delta]
     assert inputs["tokens"] == "results/two/tokens/ner/tiny/qb1/test.arrow"
     run = Run("two", "ner", "tiny", "full-ft", "qa1", 1)
-    recipes = {name: str(workflow.setting_of(plans, run._replace(study=name), "recipe")) for name in plans}
+    recipes = {name: str(run._replace(study=name).settings(plans[name].study)["recipe"]) for name in plans}
     assert "steps" in recipes["three"] and "steps" not in recipes["two"]
     with pytest.raises(ValueError, match=r"ask for results/two/encoders/tiny/model\.safetensors"):
         workflow.load_plans(SETTINGS, ["results/three/encoders/tiny/model.safetensors"])

@@ -8,10 +8,10 @@ import pytest
 
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Vocabulary
 from xlgrid.preflight.files import by_hand_lines
 from xlgrid.preflight.materials import Material, Repository, downloads_of, materials, needed_products
-from xlgrid.results.identity import Encoder
+from xlgrid.products.data import Data
+from xlgrid.products.encode import Encoder, Vocabulary
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,8 +9,9 @@ from typing import Any
 from rich.console import Console
 
 from xlgrid.plan.load import load_plan
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.train import Run
 from xlgrid.report import ledger, overview, status
-from xlgrid.results.identity import Cell, Run
 
 STUDY = """\
 title: Tiny

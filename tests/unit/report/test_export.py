@@ -15,8 +15,9 @@ from status_fixture import CELL, RUN, write
 from xlgrid.base.errors import Damaged
 from xlgrid.evaluation.cell import pack
 from xlgrid.plan.load import load_plan
+from xlgrid.products.encode import Encoder
+from xlgrid.products.evaluate import Cell
 from xlgrid.report import export
-from xlgrid.results.identity import Cell, Encoder
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "export.md"
 # Questions, whose answers have two metrics, a perplexity of an encoder without training, and facts.

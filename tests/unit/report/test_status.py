@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from xlgrid.cli import app
 from xlgrid.evaluation.cell import pack
 from xlgrid.plan.load import load_plan
+from xlgrid.products.evaluate import Cell
 from xlgrid.report import ledger, overview, status
-from xlgrid.results.identity import Cell
 
 pytestmark = pytest.mark.usefixtures("tiny_project")
 

@@ -13,9 +13,9 @@ from scipy import stats
 
 from xlgrid import heads
 from xlgrid.evaluation.cell import pack
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import verdicts
 from xlgrid.results.claims import Claim, Selection, Term
-from xlgrid.results.identity import Cell
 
 N = 500
 

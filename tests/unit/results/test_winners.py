@@ -11,7 +11,7 @@ import pytest
 
 from xlgrid import heads
 from xlgrid.evaluation.cell import pack
-from xlgrid.results.identity import Cell
+from xlgrid.products.evaluate import Cell
 from xlgrid.results.winners import Winners, weighted, winners
 
 N = 300

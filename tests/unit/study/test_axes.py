@@ -5,7 +5,7 @@ from pathlib import Path
 from study_fixture import QA, write
 
 from xlgrid.plan.load import load_study
-from xlgrid.study.axes import axes, definitions, with_first
+from xlgrid.study.axes import axes, with_first
 
 
 def test_an_axis_has_each_value_of_the_grids_once(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_an_axis_has_each_value_of_the_grids_once(tmp_path: Path) -> None:
     assert {axis: len(set(known)) for axis, known in values.items()} == {
         axis: len(known) for axis, known in values.items()
     }
-    assert set(map(str, values["task"])) <= set(definitions(study)["task"])
+    assert set(map(str, values["task"])) <= set(study.defined_names["task"])
 
 
 def test_the_tasks_that_others_begin_with_count(tmp_path: Path) -> None:

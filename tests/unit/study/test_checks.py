@@ -174,10 +174,66 @@ def test_a_mistake_in_an_encoder_from_scratch_is_named(tmp_path: Path, entry: di
         load_study(write(tmp_path, yaml.safe_dump(keys)))
 
 
+SIZES = {"hidden": 128, "layers": 4, "heads": 4, "intermediate": 256, "max_length": 512}
+
+
+@pytest.mark.parametrize(
+    ("published", "sizes", "message"),
+    [
+        (None, {"hidden": 64}, "mine has hidden_size 128, and this one 64: give both the same `hidden`"),
+        (None, {"layers": 2}, "mine has num_hidden_layers 4, and this one 2: give both the same `layers`"),
+        (None, {"heads": 2}, "mine has num_attention_heads 4, and this one 2: give both the same `heads`"),
+        (
+            None,
+            {"intermediate": 8},
+            "mine has intermediate_size 256, and this one 8: give both the same `intermediate`",
+        ),
+        (
+            None,
+            {"max_length": 600},
+            "mine has max_position_embeddings 514, and this one 602: give both the same `max_length`",
+        ),
+        ("facebook/xmod-base", {}, "mine is of type xmod, and this one of type xlm-roberta: name an encoder"),
+        ("FacebookAI/xlm-roberta-base", {}, "mine has hidden_size 768, and this one 128: give both the same `hidden`"),
+        ("FacebookAI/xlm-roberta-base", {"hidden": 768, "layers": 12, "heads": 12, "intermediate": 3072}, None),
+        ("me/of-unknown-sizes", {}, None),
+    ],
+)
+def test_an_encoder_begins_with_one_of_its_type_and_its_known_sizes(
+    published: str | None, sizes: dict[str, Any], message: str | None
+) -> None:
+    keys = pretrained()
+    keys["encoders"]["mine"]["scratch"] |= SIZES
+    if published:
+        keys["encoders"]["mine"] = {"hub": published}
+    scratch = {"kind": "xlmr", "languages": ["en"], "task": "pretraining", "begin": "mine"} | SIZES | sizes
+    keys["encoders"]["other"] = {"vocabulary": "mine", "scratch": scratch}
+    about = [problem for problem in problems(Study(**keys)) if problem.startswith("encoders.other.scratch.begin")]
+    assert about == [] if message is None else about[0].startswith(f"encoders.other.scratch.begin: {message}")
+
+
+@pytest.mark.parametrize(("kept", "fits"), [(4, True), (3, False)])
+def test_an_encoder_begins_with_the_layers_that_another_keeps(kept: int, fits: bool) -> None:
+    keys = pretrained()
+    keys["encoders"]["mine"] = {"hub": "FacebookAI/xlm-roberta-base", "layers": kept}
+    scratch = {
+        "kind": "xlmr",
+        "languages": ["en"],
+        "task": "pretraining",
+        "begin": "mine",
+        "shape": "base",
+        "layers": 4,
+    }
+    keys["encoders"]["other"] = {"vocabulary": "mine", "scratch": scratch}
+    assert fits != any("encoders.other.scratch.begin" in problem for problem in problems(Study(**keys)))
+
+
 @pytest.mark.parametrize("begin", ["other", "other-early"])
 def test_encoders_do_not_begin_with_each_other(tmp_path: Path, begin: str) -> None:
     keys = pretrained()
     of_both = {"kind": "xlmr", "languages": ["en"], "task": "pretraining", "objective": "mlm+tlm", "adjacent": "next"}
+    keys["encoders"]["mine"]["scratch"] |= SIZES
+    of_both |= SIZES
     keys["encoders"]["other"] = {
         "vocabulary": "mine",
         "scratch": of_both | {"begin": "mine"},
@@ -379,4 +435,6 @@ def test_no_encoder_begins_with_an_mbart() -> None:
         "vocabulary": "mbart",
     }
     [problem] = problems(Study(**fields))
-    assert problem.startswith("encoders.other.scratch.begin: early has a decoder, whose weights have no place")
+    assert problem.startswith(
+        "encoders.other.scratch.begin: early is of type mbart, and this one of type xlm-roberta: name"
+    )

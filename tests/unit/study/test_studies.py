@@ -11,14 +11,14 @@ import pytest
 
 from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import Table
-from xlgrid.methods import METHODS
+from xlgrid.methods import ALL_METHODS
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
+from xlgrid.products.train import Run
 from xlgrid.report import page as report
 from xlgrid.results import published as compare
 from xlgrid.results import records
 from xlgrid.results.claims import terms
-from xlgrid.results.identity import Run
 from xlgrid.study.schema import Grid, Study, TrainingEntry
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks import TASKS
@@ -121,7 +121,7 @@ def test_every_entry_of_foroutan2023_is_complete(compared: pd.DataFrame) -> None
 def test_the_figures_of_foroutan2023_show_attention_of_three_runs_each(foroutan: Study) -> None:
     """Of the baseline and of its own method, on a pair trained on and on another (figures 4 and 5)."""
     contrasts = [
-        contrast for name in ("figure04", "figure05") for contrast in foroutan.exhibit(name).contrasts(cells(foroutan))
+        contrast for name in ("figure04", "figure05") for contrast in foroutan.exhibit(name).products(cells(foroutan))
     ]
     assert Counter((contrast.method, contrast.source, contrast.target, contrast.other) for contrast in contrasts) == {
         (method, "en+en-fr", "en-fr", "en-ar"): 3 for method in ("bitfit", "pair-qcross")
@@ -267,7 +267,7 @@ def test_every_switch_of_the_open_choices_exists(paper: str) -> None:
             *(f"options.{name}" for kind in ("lot", "mlm") for name in TASKS[kind].Options.model_fields),
         },
         "text": set(TextSettings.model_fields),
-        "options": {field.name for method in METHODS.values() for field in fields(method)},
+        "options": {field.name for method in ALL_METHODS.own.values() for field in fields(method)},
         "start": set(Start.model_fields),
         "training": {*Training.model_fields, *TrainingEntry.model_fields},
         "grids": set(Grid.model_fields),

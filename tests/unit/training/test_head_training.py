@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from scratch_fixture import TINY, encoder_of, inputs, killed, texts_of
 from transformers import AutoModel, AutoModelForMaskedLM
 
-from xlgrid.architectures import architecture_of
+from xlgrid.architectures.scratch import architecture_of
 from xlgrid.data.encoders import copy_tokenizer
 from xlgrid.heads import HEADS
 from xlgrid.models import lm_head, load

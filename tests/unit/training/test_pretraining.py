@@ -10,7 +10,8 @@ import pytest
 import torch
 from scratch_fixture import TINY, contents, inputs, killed, pretrain, recipe, texts_of
 
-from xlgrid.architectures import Architecture, architecture_of
+from xlgrid.architectures import Architecture
+from xlgrid.architectures.scratch import architecture_of
 from xlgrid.training import pretraining
 from xlgrid.training.loop import Loop
 from xlgrid.training.pretraining import take_snapshot

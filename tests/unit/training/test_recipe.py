@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xlgrid.languages.sources import Source, Target
-from xlgrid.plan.grid import started_from
-from xlgrid.results.identity import Cell, Run
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.train import Run
 from xlgrid.training.recipe import Start
 
 PAIRS = ("en-fr", "en-de", "en-zh")
@@ -77,10 +77,10 @@ def test_at_says_whose_text_a_run_and_a_cell_have(at: str, source: str, run: str
     start = Start(task="mlm", method="mlm", at=at)  # type: ignore[arg-type]
     run_on_task = Run("s", "ner", "e", "m", source, 5)
     cell_of_task = Cell(*run_on_task[:-1], "qu", run_on_task.seed)
-    assert started_from(start, run_on_task) == [Run("s", "mlm", "e", "mlm", run, 1)]
-    assert started_from(start, cell_of_task) == [Run("s", "mlm", "e", "mlm", cell, 1)]
+    assert run_on_task.on_text(start) == [Run("s", "mlm", "e", "mlm", run, 1)]
+    assert cell_of_task.on_text(start) == [Run("s", "mlm", "e", "mlm", cell, 1)]
     early = cell_of_task._replace(target=Target("qu@1000"))
-    assert started_from(start, early) == started_from(start, cell_of_task), "a snapshot is of the same run"
+    assert early.on_text(start) == cell_of_task.on_text(start), "a snapshot is of the same run"
 
 
 @pytest.mark.parametrize("at", ["both", "source"])
@@ -90,7 +90,7 @@ def test_the_start_of_a_run_is_that_of_its_source_and_knows_no_other_pairs(sourc
     start, more = whole.for_run(run), whole.model_copy(update={"pairs": (*whole.pairs, Source("en-it"))}).for_run(run)
     assert start == more
     place = Run("s", "t", "e", "m", source, 3)
-    assert started_from(start, place) == started_from(whole, place) and (start is None) is (source == "en")
+    assert place.on_text(start) == place.on_text(whole) and (start is None) is (source == "en")
 
 
 def test_a_start_that_every_language_has_is_in_the_recipe_as_it_is() -> None:

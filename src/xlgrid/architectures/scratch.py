@@ -1,0 +1,88 @@
+"""Architectures of encoders that are pre-trained here.
+
+`ALL_ARCHITECTURES` finds them by the name that a study gives: that of BERT and XLM-R, those of the papers, and those of other installed
+packages, which both declare entry points of the group `xlgrid.architectures`. Their modules import those of this package, so that they are loaded
+here alone.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, get_args
+
+from pydantic import BeforeValidator, SerializeAsAny, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from xlgrid.architectures.architecture import Architecture
+from xlgrid.architectures.plain import Plain
+from xlgrid.base.names import unknown
+from xlgrid.base.plugins import Extensible
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether a class describes the encoders of an architecture of this name."""
+    if not (isinstance(value, type) and issubclass(value, Architecture)):
+        return False
+    # A type that a module names before it defines it is resolved here.
+    value.model_rebuild(raise_errors=False)
+    return value.__pydantic_complete__ and name in get_args(value.model_fields["architecture"].annotation)
+
+
+ALL_ARCHITECTURES = Extensible[type[Architecture]](
+    "architecture",
+    "xlgrid.architectures",
+    {"plain": Plain},
+    fits=_fits,
+    expected="a subclass of xlgrid.architectures.Architecture with the name of the entry point as `architecture: Literal[...]`, and with "
+    "settings whose types pydantic can resolve",
+)
+
+
+def architecture_of(fields: Any) -> Any:
+    """The architecture that a study describes; what is no mapping, such as an architecture, as it is.
+
+    Raises:
+        ValueError: there is no such architecture, or its settings are wrong.
+    """
+    if not isinstance(fields, Mapping):
+        return fields
+    name = fields.get("architecture", "plain")
+    if not isinstance(name, str):
+        got = "null" if name is None else repr(name)
+        known = ", ".join(ALL_ARCHITECTURES.names())
+        raise ValueError(f"architecture must be one of {known}, got {got}: name one, or leave it out for plain")
+    own = ALL_ARCHITECTURES.find(name)
+    problems = {}
+    for key in fields:
+        if key not in own.model_fields:
+            others = [other for other, each in ALL_ARCHITECTURES.own.items() if key in each.model_fields]
+            advice = (
+                "leave it out"
+                if "architecture" in fields
+                else f"leave it out, or set `architecture: {(others or [name])[0]}`"
+            )
+            problems[str(key)] = (
+                f"key {key!r} is for architecture {' and '.join(others)}, and this one is {name}: {advice}"
+                if others
+                else unknown("key", str(key), own.model_fields)
+            )
+    if problems:
+        raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": problems})
+    return own.model_validate(fields)
+
+
+# The schema, for editors, of an architecture of another package, whose settings xlgrid does not know.
+_OfAPackage = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"architecture": {"type": "string", "not": {"enum": [*ALL_ARCHITECTURES.own]}}},
+            "required": ["architecture"],
+        }
+    ),
+]
+
+_Described: Any = reduce(or_, [*ALL_ARCHITECTURES.own.values(), _OfAPackage])
+
+Scratch = Annotated[SerializeAsAny[Architecture], BeforeValidator(architecture_of, json_schema_input_type=_Described)]

@@ -1,9 +1,0 @@
-"""MAD-X: language, invertible and task adapters in a frozen encoder (Pfeiffer et al. 2020)."""
-
-from xlgrid.methods.madx import adapterhub
-from xlgrid.methods.madx.method import MadX, adapter_kind
-
-# The format reads the options of MadX, so the class itself cannot import it.
-MadX.adapter_format = adapterhub
-
-__all__ = ["MadX", "adapter_kind"]

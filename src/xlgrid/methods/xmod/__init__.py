@@ -1,8 +1,0 @@
-"""X-MOD: an encoder with a module for each language, and how it is fine-tuned and extended (Pfeiffer et al. 2022).
-
-`modules` has the modules of the encoder, `method` the method of a study.
-"""
-
-from xlgrid.methods.xmod.method import XMod
-
-__all__ = ["XMod"]

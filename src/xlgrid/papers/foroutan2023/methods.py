@@ -1,0 +1,158 @@
+"""The two methods of structured self-attention (Foroutan et al. 2023, section 4.1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from xlgrid.base.arrays import Segments
+from xlgrid.heads.families import BERT, FAMILIES
+from xlgrid.methods.bitfit import BitFit, without_biases
+from xlgrid.methods.method import Method, check_choice, check_fits
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class StructuredDropout(Method):
+    """Training does not see some of the attention between context and question (section 4.1, figure 2).
+
+    Attributes:
+        tune: the parameters that train.
+        p_mask: the probability that a cell between context and question is masked (table 11; 0.4 in appendix D.1).
+        bridge: the first token always attends to all tokens, and all tokens attend to it.
+    """
+
+    decoders: ClassVar = "none"
+    masks: ClassVar[tuple[str, ...]] = ("M1",)
+
+    tune: Literal["bitfit", "full-ft"] = "bitfit"
+    p_mask: float = 0.4
+    bridge: bool = True
+
+    def __post_init__(self) -> None:
+        check_choice(self, "tune", ("bitfit", "full-ft"))
+        check_probability(self.p_mask)
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        return misfit(config, self.tune)
+
+    def install(self, model: "PreTrainedModel") -> None:
+        from xlgrid.papers.foroutan2023.structured import install
+
+        check_fits(self, model)
+        install(model, cross=False)
+
+    def trains(self, name: str) -> bool:
+        return BitFit().trains(name) if self.tune == "bitfit" else True
+
+    def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
+        """The layout of a batch with inputs in two languages in training; evaluation sees all attention."""
+        if not (training and segments.switched.any()):
+            return {}
+        return {"layout": layout(segments, device, self.p_mask, bridge=self.bridge)}
+
+
+@dataclass(frozen=True)
+class CrossQuery(Method):
+    """Attention between context and question, in two languages, has a query of its own, Q_cross (section 4.1, figure 3).
+
+    Attributes:
+        tune: the parameters that train. BitFit's biases include those of Q_cross, as in the authors' code; `query` is
+            Q_cross alone, for runs on text (section 4.2).
+        swap: the parameters of Q_cross that belong to a pair of languages: its weights (section 4.2), or also its bias.
+        p_mask: the probability that a cell of the other query is masked in training (0.7 in appendix D.2). With 1 the two
+            queries do not interfere.
+        evaluate: the masks of evaluation: `strict`, in which all cells of the other query are masked (the authors' code), or
+            `sampled`, with p_mask as in training (the paper does not say).
+        bridge: the row and the column of the first token have both queries.
+        overlap: in cells with both queries, their exponentials are added (the formula and the code), or halved first.
+    """
+
+    decoders: ClassVar = "none"
+    masks: ClassVar[tuple[str, ...]] = ("M1", "M2")
+
+    tune: Literal["bitfit", "full-ft", "query"] = "bitfit"
+    swap: Literal["weight", "weight+bias"] = "weight"
+    p_mask: float = 0.7
+    evaluate: Literal["strict", "sampled"] = "strict"
+    bridge: bool = True
+    overlap: Literal["add", "halve"] = "add"
+
+    def __post_init__(self) -> None:
+        check_choice(self, "tune", ("bitfit", "full-ft", "query"))
+        check_choice(self, "swap", ("weight", "weight+bias"))
+        check_choice(self, "evaluate", ("strict", "sampled"))
+        check_choice(self, "overlap", ("add", "halve"))
+        check_probability(self.p_mask)
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        return misfit(config, self.tune)
+
+    def install(self, model: "PreTrainedModel") -> None:
+        """Q_cross is at first a copy of Q, so that only the cells with both queries change, which count twice."""
+        from xlgrid.papers.foroutan2023.structured import install
+
+        check_fits(self, model)
+        install(model, cross=True)
+
+    def trains(self, name: str) -> bool:
+        if self.tune == "query":
+            return "cross" in name.split(".")
+        return BitFit().trains(name) if self.tune == "bitfit" else True
+
+    @property
+    def trains_head(self) -> bool:
+        return self.tune != "query"
+
+    def is_language_specific(self, name: str) -> bool:
+        return name.endswith(".cross.weight") or (self.swap == "weight+bias" and name.endswith(".cross.bias"))
+
+    def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
+        if not segments.switched.any():
+            return {}
+        p_mask = self.p_mask if training or self.evaluate == "sampled" else 1.0
+        return {"layout": layout(segments, device, p_mask, bridge=self.bridge, overlap=self.overlap)}
+
+
+def misfit(config: Mapping[str, Any], tune: str) -> str | None:
+    """As `Method.misfit`, for an option `tune`."""
+    kind = config["model_type"]
+    if not FAMILIES.get(kind, BERT).attention:
+        return (
+            f"structured attention takes the place of the attention function of transformers, which an encoder of type {kind} does not use, "
+            "because the scores of its attention have terms for positions: take an encoder of another type, or the methods full-ft, bitfit "
+            "and madx"
+        )
+    if tune != "bitfit":
+        return None
+    return without_biases(config, "with `tune: bitfit` the method trains biases", "set `tune: full-ft`")
+
+
+def layout(segments: Segments, device: "torch.device", p_mask: float, **options: Any) -> Any:
+    """The `xlgrid.papers.foroutan2023.structured.Layout` of a batch.
+
+    Args:
+        p_mask: the probability that a cell is masked which the strict masks do not have. Torch's generator draws.
+        options: `bridge` and `overlap` of the layout.
+    """
+    import torch
+
+    from xlgrid.papers.foroutan2023.structured import Layout
+
+    shape = len(segments.contexts), segments.length, segments.length
+    unmasked = torch.rand(shape, device=device) < 1 - p_mask if p_mask < 1 else None
+    arrays = segments.contexts, segments.switched
+    contexts, switched = (torch.from_numpy(array).to(device, non_blocking=True) for array in arrays)
+    return Layout(contexts, switched, unmasked, **options)
+
+
+def check_probability(p_mask: float) -> None:
+    """Check an option.
+
+    Raises:
+        ValueError: `p_mask` is not between 0 and 1.
+    """
+    if not 0 <= p_mask <= 1:
+        raise ValueError(f"option p_mask is a probability, from 0 to 1, got {p_mask!r}")

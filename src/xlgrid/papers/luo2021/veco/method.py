@@ -1,0 +1,121 @@
+"""The method plug-in: labels from both streams of VECO, with a translation of each input (Luo et al. 2021, section 3.1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from xlgrid.base.arrays import Ints
+from xlgrid.heads.tokens import COMPANION_IDS, Tokens
+from xlgrid.methods.method import Method
+from xlgrid.papers.luo2021.veco.names import STREAM, is_cross_attention
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class PlugIn(Method):
+    """Fine-tuning with cross-attention: the head reads [H; S] of the input x, where S attends to H of its companion y.
+
+    All weights train, those of cross-attention included. The companion is the same example in another language, in training and
+    in evaluation; of an example in that language it is the example itself.
+
+    Attributes:
+        companion: the language of the companions.
+        detach: whether H of the companion is a constant, as in pre-training. The paper says nothing about it here.
+        shuffled: the share of the examples that get the companion of another example, or true for all. With all, as a control, S can tell
+            nothing about the label; a smaller share stands for translations of which some are wrong.
+    """
+
+    decoders: ClassVar = "none"
+
+    companion: str = "en"
+    detach: bool = False
+    shuffled: float = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shuffled, int | float) or not 0 <= self.shuffled <= 1:
+            raise ValueError(
+                f"option shuffled must be a share of the examples from 0 to 1, or true for all, got {self.shuffled!r}"
+            )
+
+    @property
+    def companion_language(self) -> str:
+        return self.companion
+
+    def install(self, model: "PreTrainedModel") -> None:
+        """Add the cross-attention in the folder from which the encoder was loaded, and the inputs from S to the head.
+
+        The weights of the head that read H stay as they are. Torch's generator draws those that read S.
+
+        Raises:
+            ValueError: the encoder has no cross-attention, or the task's head cannot read two streams.
+        """
+        from xlgrid.papers.luo2021.veco import modules
+
+        modules.plug_in(model, self.detach)
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        if STREAM in config:
+            return None
+        return "the method reads cross-attention, which the encoder lacks: take an encoder from scratch with `architecture: veco`"
+
+    def passes(self, name: str) -> int:
+        """Cross-attention computes once, in the second stream; all other layers do in both streams, and for the companion."""
+        return 1 if is_cross_attention(name) else 3
+
+    def accompany(self, tokens: Tokens, rows: Ints, device: "torch.device | str") -> dict[str, Any]:
+        import torch
+
+        if COMPANION_IDS not in tokens.columns:
+            raise ValueError(
+                "the tokens have no companions, which plug-in reads: tokenize the data of the target together with those of "
+                f"{self.companion}"
+            )
+        if self.shuffled:
+            rows = _rows_of_other_examples(tokens, float(self.shuffled))[rows]
+        companions = tokens.columns[COMPANION_IDS].take(_numbers(rows)).to_pylist()
+        longest = max(map(len, companions))
+        ids, mask = np.full((len(rows), longest), tokens.pad_id), np.zeros((len(rows), longest), np.int64)
+        for at, companion in enumerate(companions):
+            ids[at, : len(companion)], mask[at, : len(companion)] = companion, 1
+        named = {"companion_ids": ids, "companion_mask": mask}
+        return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in named.items()}
+
+    def stack(self, task: str, language: str | None) -> tuple[str, ...]:
+        share = "" if self.shuffled in (0, 1) else f"{self.shuffled:g}-"
+        return (f"companion:{f'shuffled-{share}' if self.shuffled else ''}{self.companion}",)
+
+    def check_start(self, start: Method | None) -> None:
+        if start is not None:
+            raise ValueError("runs of this method begin with the encoder: leave out `start`")
+
+
+def _rows_of_other_examples(tokens: Tokens, share: float) -> Ints:
+    """[rows], for each row of a share of the examples the first row of another one of these, which is the one before its own in a
+    random order; for the other rows the rows themselves.
+
+    Raises:
+        ValueError: there is only one example.
+    """
+    numbers = tokens.columns.get("example", np.arange(len(tokens)))
+    _, first_rows, examples = np.unique(numbers, return_index=True, return_inverse=True)
+    if len(first_rows) < 2:
+        raise ValueError(
+            "option shuffled gives an example the companion of another one, and the data have one example only"
+        )
+    # Two examples at least exchange their companions.
+    order = np.random.default_rng(0).permutation(len(first_rows))[: max(2, round(share * len(first_rows)))]
+    before = np.arange(len(first_rows))
+    before[order] = np.roll(order, 1)
+    rows: Ints = np.where(before[examples] == examples, np.arange(len(tokens)), first_rows[before[examples]])
+    return rows
+
+
+def _numbers(rows: Ints) -> Any:
+    import pyarrow as pa
+
+    return pa.array(rows)

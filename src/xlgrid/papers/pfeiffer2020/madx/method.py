@@ -1,0 +1,181 @@
+"""The method MAD-X (Pfeiffer et al. 2020, section 4): its options, and the parameters that they train."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from xlgrid.heads.families import BERT, FAMILIES, has_modules, is_embedding, is_language_head, layer_of
+from xlgrid.methods.method import Method, check_choice, check_fits, is_head
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class MadX(Method):
+    """Adapters of a language, trained on its text, under adapters of a task, trained on one language and used with the
+    adapters of another (section 4).
+
+    Attributes:
+        tune: the parameters that train: the task adapters and the head; or, in runs on text, the language and invertible
+            adapters; or all weights of the encoder but its embeddings, above frozen language adapters, and the head (Pfeiffer
+            et al. 2022, footnote 7). Only models with `tune: task` have task adapters.
+        language: whether there are language adapters (section 4.1).
+        invertible: whether there is an invertible adapter (section 4.3).
+        language_reduction: the encoder's hidden size divided by that of the language adapters (section 5.2: 2).
+        invertible_reduction: the same for the two halves of the invertible adapter, whose inputs have half the hidden size.
+        task_reduction: the same for the task adapters (section 5.2: 16).
+        activation: the activation of all adapters. The published adapters of XLM-R have relu, as in the paper; most of those
+            of mBERT have gelu_new.
+        wiring: how the task adapter follows the language adapter: as in the library whose weights are published, or as
+            in equations 1 and 2.
+        pre_norm: what adapters read in encoders whose layers have their LayerNorms before the blocks, as those of ModernBERT and
+            EuroBERT: the sum of the feed-forward block and its input, as in the library, or this sum after the LayerNorm that reads
+            it next. The paper has no such layers.
+        inverse: whether the inverse of the invertible adapter comes before the decoder of the language-modelling head.
+        lm_head: whether runs on text train the dense layer and the bias of the language-modelling head, as the library does.
+            The decoder, whose weights are the frozen embeddings in most encoders, stays as it is. The paper does not say.
+        leave_out_last: whether the last layer has no adapters, neither of a language nor of a task, as in MAD-X 2.0
+            (Pfeiffer et al. 2021). Language adapters that were trained with one in the last layer are used without it.
+        init: weights are drawn like those of BERT, as in the library; or such that the adapters change nothing at first.
+    """
+
+    decoders: ClassVar = "none"
+
+    tune: Literal["task", "language", "encoder"] = "task"
+    language: bool = True
+    invertible: bool = True
+    language_reduction: int = 2
+    invertible_reduction: int = 2
+    task_reduction: int = 16
+    activation: Literal["relu", "gelu", "gelu_new"] = "relu"
+    wiring: Literal["library", "paper"] = "library"
+    pre_norm: Literal["sum", "norm"] = "sum"
+    inverse: bool = True
+    lm_head: Literal["trained", "frozen"] = "trained"
+    leave_out_last: bool = False
+    init: Literal["bert", "identity"] = "bert"
+
+    def __post_init__(self) -> None:
+        check_choice(self, "tune", ("task", "language", "encoder"))
+        check_choice(self, "activation", ("relu", "gelu", "gelu_new"))
+        check_choice(self, "wiring", ("library", "paper"))
+        check_choice(self, "pre_norm", ("sum", "norm"))
+        check_choice(self, "lm_head", ("trained", "frozen"))
+        check_choice(self, "init", ("bert", "identity"))
+        for name in ("language", "invertible", "inverse", "leave_out_last"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"option {name} must be true or false, got {value!r}")
+        for name in ("language_reduction", "invertible_reduction", "task_reduction"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(
+                    f"option {name} divides the encoder's hidden size: it must be a whole number from 1 up, got {value!r}"
+                )
+        if self.tune == "language" and not (self.language or self.invertible):
+            raise ValueError(
+                "with `tune: language`, `language: false` and `invertible: false` no adapter is left to train: "
+                "set one of the last two to true"
+            )
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        """An X-MOD has modules where adapters would be. Layers with a LayerNorm after their feed-forward block have no other one for
+        `pre_norm: norm`."""
+        kind = config["model_type"]
+        if has_modules(kind):
+            return (
+                f"adapters are for encoders without modules for languages, got one of type {kind}: take the methods xmod or full-ft, or "
+                "another encoder"
+            )
+        # Other types are taken for BERT, as in `family_of`.
+        if self.pre_norm == "sum" or not FAMILIES.get(config["model_type"], BERT).norm:
+            return None
+        return (
+            f"option pre_norm is for encoders whose layers have LayerNorms before their blocks, got {config['model_type']}, where "
+            "adapters read what the last LayerNorm of the layer returns: leave it out"
+        )
+
+    def install(self, model: "PreTrainedModel") -> None:
+        """Give the layers and the embeddings new adapters.
+
+        Raises:
+            ValueError: `pre_norm` is of no use, or as `xlgrid.papers.pfeiffer2020.madx.modules.install`.
+        """
+        check_fits(self, model)
+        decoder = model.get_output_embeddings() if self.tune == "language" and self.lm_head == "trained" else None
+        if decoder is not None:
+            of_encoder = {id(parameter) for parameter in (*model.base_model.parameters(), decoder.weight)}
+            of_head = [name for name, parameter in model.named_parameters() if id(parameter) not in of_encoder]
+            if of_head and not any(map(is_language_head, of_head)):
+                raise ValueError(
+                    "with `lm_head: trained` a run on text trains the language-modelling head, whose weights have other names in an encoder "
+                    f"of type {model.config.model_type}, such as {of_head[0]}: set `lm_head: frozen`"
+                )
+        from xlgrid.papers.pfeiffer2020.madx.modules import install
+
+        install(
+            model,
+            language=self.language_reduction if self.language else None,
+            task=self.task_reduction if self.tune == "task" else None,
+            invertible=self.invertible_reduction if self.invertible else None,
+            activation=self.activation,
+            wiring=self.wiring,
+            pre_norm=self.pre_norm,
+            inverse=self.inverse,
+            leave_out_last=self.leave_out_last,
+            init=self.init,
+        )
+
+    def trains(self, name: str) -> bool:
+        """The adapters that `tune` names, or the weights of the encoder; and the head of the task or of the language model."""
+        if self.tune == "task":
+            return adapter_kind(name) == "task" or is_head(name)
+        if self.tune == "encoder":
+            return adapter_kind(name) is None and not is_embedding(name)
+        return adapter_kind(name) == "language" or (self.lm_head == "trained" and is_language_head(name))
+
+    @property
+    def trains_head(self) -> bool:
+        return self.tune != "language"
+
+    def is_language_specific(self, name: str) -> bool:
+        """The language and invertible adapters (sections 4.1 and 4.3)."""
+        return adapter_kind(name) == "language"
+
+    def leaves_out(self, name: str, layers: int) -> bool:
+        return self.leave_out_last and adapter_kind(name) is not None and layer_of(name) == layers - 1
+
+    def check_start(self, start: Method | None) -> None:
+        if self.tune == "language" or not (self.language or self.invertible):
+            return
+        installed = [name for name in ("language", "invertible") if getattr(self, name)]
+        if not isinstance(start, MadX) or start.tune != "language":
+            raise ValueError(
+                f"no run trains the {' and '.join(installed)} adapters of this method: add a `start` whose method has "
+                f"`base: madx` and `tune: language`, or set {' and '.join(f'`{name}: false`' for name in installed)}"
+            )
+        if start.leave_out_last and not self.leave_out_last:
+            raise ValueError(
+                "no run trains the adapters of the last layer, because the method of the `start` has none there: "
+                "set `leave_out_last: true` here, too"
+            )
+        shared = "language", "invertible", "language_reduction", "invertible_reduction", "activation", "pre_norm"
+        for name in shared:
+            here, there = getattr(self, name), getattr(start, name)
+            if here != there:
+                raise ValueError(
+                    f"option {name} is {here!r} here and {there!r} in the method of the `start`: set the same in both"
+                )
+
+    def stack(self, task: str, language: str | None) -> tuple[str, ...]:
+        adapters = [f"{name}:{language or 'untrained'}" for name in ("invertible", "language") if getattr(self, name)]
+        return (*adapters, *([f"task:{task}"] if self.tune == "task" else []))
+
+
+def adapter_kind(name: str) -> Literal["language", "task"] | None:
+    """Whether a parameter belongs to the language adapters, which include the invertible adapter, to the task adapters, or to
+    neither. The names of its modules in `xlgrid.papers.pfeiffer2020.madx.modules` say so."""
+    modules = set(name.split("."))
+    if "task" in modules:
+        return "task"
+    return None if modules.isdisjoint({"language", "invertible"}) else "language"

@@ -1,0 +1,1 @@
+"""X-MOD: an encoder with a module for each language (Pfeiffer et al. 2022)."""

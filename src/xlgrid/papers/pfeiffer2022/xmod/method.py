@@ -1,0 +1,94 @@
+"""The method X-MOD (Pfeiffer et al. 2022, section 3): fine-tuning, and adding languages after pre-training."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from xlgrid.heads.families import ADDED, EMBEDDINGS, is_embedding, module_of
+from xlgrid.methods.method import Method, check_choice, is_head
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class XMod(Method):
+    """Runs on a task train the shared weights; runs on text add a language to an encoder (section 3).
+
+    The method is for encoders with a module for each language, for SHARED, and for encoders without modules, which differ in
+    the modules that there are to freeze or to add.
+
+    Attributes:
+        tune: `shared` trains the head and all weights but modules and embeddings. `language`, for runs on text, trains what a
+            new language needs: a module, except on encoders that have none for languages; word embeddings; and position
+            embeddings (footnote 6).
+        overlap: the word embeddings of tokens that the encoder's vocabulary has, too, are copied from the encoder, or drawn at
+            random like those of all other tokens. With `tune: language`.
+        embedding_norm: whether the LayerNorm of the embeddings trains, about which the paper says nothing. With
+            `tune: language`.
+    """
+
+    decoders: ClassVar = "none"
+    exchanges_embeddings: ClassVar[bool] = True
+
+    tune: Literal["shared", "language"] = "shared"
+    overlap: Literal["copy", "random"] = "copy"
+    embedding_norm: Literal["frozen", "trained"] = "frozen"
+
+    def __post_init__(self) -> None:
+        check_choice(self, "tune", ("shared", "language"))
+        check_choice(self, "overlap", ("copy", "random"))
+        check_choice(self, "embedding_norm", ("frozen", "trained"))
+        idle = [name for name in ("overlap", "embedding_norm") if getattr(self, name) != getattr(XMod, name)]
+        if self.tune == "shared" and idle:
+            raise ValueError(
+                f"{' and '.join(idle)}: with `tune: shared` the embeddings do not train: leave out the option, or set it in the "
+                "method with `tune: language`"
+            )
+
+    def install(self, model: "PreTrainedModel") -> None:
+        """Add a module for a new language. Runs on a task have it for cells of added languages, and do not train it.
+
+        Raises:
+            ValueError: the embeddings are of no family.
+        """
+        from xlgrid.papers.pfeiffer2022.xmod.modules import add_module
+
+        table = model.get_input_embeddings().weight
+        name = next(name for name, parameter in model.base_model.named_parameters() if parameter is table)
+        if not (is_embedding(name) and f"{model.base_model_prefix}.{name}".endswith(EMBEDDINGS)):
+            raise ValueError(
+                "method xmod trains embeddings in runs on text alone, and does not know the name of those of an encoder of type "
+                f"{model.config.model_type}, {name}: take full-ft"
+            )
+        add_module(model)
+
+    def trains(self, name: str) -> bool:
+        if self.tune == "shared":
+            return is_head(name) or (module_of(name) is None and not is_embedding(name))
+        trained = [
+            *("word_embeddings", "tok_embeddings", "embed_tokens", "position_embeddings"),
+            *(["LayerNorm", "norm"] if self.embedding_norm == "trained" else []),
+        ]
+        return module_of(name) == ADDED or (is_embedding(name) and name.split(".")[-2] in trained)
+
+    @property
+    def trains_head(self) -> bool:
+        return self.tune == "shared"
+
+    @property
+    def copies_overlap(self) -> bool:
+        return self.overlap == "copy"
+
+    def is_language_specific(self, name: str) -> bool:
+        """The module of an added language, and its embeddings."""
+        return module_of(name) == ADDED or is_embedding(name)
+
+    def check_start(self, start: Method | None) -> None:
+        if self.tune == "shared" and start is not None and not (isinstance(start, XMod) and start.tune == "language"):
+            raise ValueError(
+                "runs of this method begin with the encoder, or with runs on text that add languages: give the method of the "
+                "`start` `base: xmod` and `tune: language`, or leave out `start`"
+            )
+
+    def stack(self, task: str, language: str | None) -> tuple[str, ...]:
+        return (f"embeddings:{language}",) if language else ()

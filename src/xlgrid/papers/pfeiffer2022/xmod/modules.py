@@ -1,0 +1,247 @@
+"""XLM-R with a module for each language in every layer (Pfeiffer et al. 2022, section 3).
+
+In a transformer layer, s is the sum of the output and the input of the feed-forward block, and LN the last LayerNorm. With the
+module of the input's language
+
+    z = LN(s)        out = LN(z + W2 gelu(W1 z))
+
+SHARED has one module for all languages. The modules wrap those of transformers' XLM-R. All parameters have the names of the
+Xmod classes of transformers, whose checkpoints are read and written.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm
+
+from xlgrid.base.arrays import Segments
+from xlgrid.base.names import unknown
+from xlgrid.heads.families import ADDED, SHARED, module_of
+from xlgrid.papers.pfeiffer2022.family import XMOD
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# The name of the dictionary of modules in a layer.
+DICTIONARY = XMOD.modules
+# The settings of a checkpoint that describe the layers above; those of other values have another order of LayerNorms.
+WIRING = {"pre_norm": False, "adapter_layer_norm": False, "adapter_reuse_layer_norm": True, "ln_before_adapter": True}
+
+
+class LanguageModule(nn.Module):
+    """A bottleneck: W2 gelu(W1 z)."""
+
+    def __init__(self, config: Any) -> None:
+        from transformers.activations import ACT2FN
+
+        super().__init__()
+        inner = config.hidden_size // config.adapter_reduction_factor
+        self.dense1, self.dense2 = nn.Linear(config.hidden_size, inner), nn.Linear(inner, config.hidden_size)
+        self.activation = ACT2FN[config.hidden_act]
+        # A model whose size is counted has no numbers, and torch would take as long to draw none.
+        for layer in (self.dense1, self.dense2) if not self.dense1.weight.is_meta else ():
+            nn.init.normal_(layer.weight, std=config.initializer_range)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, states: Tensor) -> Tensor:
+        out: Tensor = self.dense2(self.activation(self.dense1(states)))
+        return out
+
+
+class Routes(NamedTuple):
+    """The modules that compute a batch.
+
+    Attributes:
+        names: the modules, each once.
+        rows: the inputs of each module; empty if there is one module, for all inputs.
+        places: the places of the inputs, in their order, in `rows` one after another.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[Tensor, ...] = ()
+    places: Tensor | None = None
+
+
+class Router:
+    """The modules of a model by language, and the routes of the batch that it computes. All layers share it."""
+
+    def __init__(self, modules: Iterable[str]) -> None:
+        self.modules = tuple(modules)
+        self.added: tuple[str, ...] = ()
+        self.routes: Routes | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one module is for all languages."""
+        return self.modules == (SHARED,)
+
+    def module_for(self, language: str) -> str:
+        """The module of a language.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self.is_shared:
+            return SHARED
+        if language in self.added:
+            return ADDED
+        if language not in self.modules:
+            named = [name for name in self.modules if name.startswith(f"{language}_")]
+            hint = (
+                f"name it in `modules` of the encoder, as {{{language}: {named[0]}}}"
+                if named
+                else "add a run on text of it"
+            )
+            raise ValueError(f"the encoder has no module of {unknown('language', language, self.modules)}: {hint}")
+        return language
+
+    def compute(self, modules: nn.ModuleDict, states: Tensor) -> Tensor:
+        """The outputs of the modules of a layer, each for its inputs only."""
+        routes = self.routes or (Routes((SHARED,)) if self.is_shared else None)
+        if routes is None:
+            raise ValueError(
+                "the languages of the inputs are not known: pass what `language_arguments` returns to the model's forward"
+            )
+        if not routes.rows:
+            out: Tensor = modules[routes.names[0]](states)
+            return out
+        assert routes.places is not None
+        parts = [
+            modules[name](states.index_select(0, rows)) for name, rows in zip(routes.names, routes.rows, strict=True)
+        ]
+        return torch.cat(parts).index_select(0, routes.places)
+
+
+class ModularNorm(nn.Module):
+    """The last LayerNorm of a layer, with the modules of the layer before it. It takes the place of `output.LayerNorm`, whose
+    parameters keep their names."""
+
+    def __init__(self, output: Any, router: Router) -> None:
+        super().__init__()
+        norm = output.LayerNorm
+        self.weight, self.bias, self.eps = norm.weight, norm.bias, norm.eps
+        # A tuple hides what belongs to `output` and must not be registered twice.
+        self.parts = (output.get_submodule(DICTIONARY), output.dropout)
+        self.router = router
+
+    def norm(self, states: Tensor) -> Tensor:
+        return layer_norm(states, self.weight.shape, self.weight, self.bias, self.eps)
+
+    def forward(self, states: Tensor) -> Tensor:
+        modules, dropout = self.parts
+        states = self.norm(states)
+        return self.norm(dropout(self.router.compute(modules, states)) + states)
+
+
+class Modular:
+    """What a model with modules says of languages; see `xlgrid.models.by_language.ByLanguage`."""
+
+    base_model: Any
+    device: torch.device
+
+    def language_arguments(self, segments: Segments) -> dict[str, Routes]:
+        """The argument of `forward` that says which modules compute a batch; SHARED needs none."""
+        router: Router = self.base_model.router
+        if router.is_shared:
+            return {}
+        if segments.switched.any():
+            raise ValueError("a module is for inputs in one language, got inputs in two: leave out pairs of languages")
+        languages = segments.language_of[:, 0]
+        name_of = [router.module_for(segments.languages[number]) for number in np.unique(languages).tolist()]
+        names = tuple(dict.fromkeys(name_of))
+        if len(names) == 1:
+            return {"routes": Routes(names)}
+        numbers = np.zeros(len(segments.languages), np.int64)
+        numbers[np.unique(languages)] = [names.index(name) for name in name_of]
+        modules = numbers[languages]
+        order = np.argsort(modules, kind="stable")
+        rows = np.split(order, np.cumsum(np.bincount(modules))[:-1])
+        places, *of_modules = (
+            torch.from_numpy(part).to(self.device, non_blocking=True) for part in (np.argsort(order), *rows)
+        )
+        return {"routes": Routes(names, tuple(of_modules), places)}
+
+    def language_parts(self, languages: Iterable[str]) -> tuple[str, ...]:
+        """The modules that compute inputs in some languages, as `module:language`."""
+        modules = [(self.base_model.router.module_for(language), language) for language in languages]
+        return tuple(dict.fromkeys(f"module:{language if name == ADDED else name}" for name, language in modules))
+
+    def give_languages(self, names: Iterable[str], languages: Iterable[str]) -> None:
+        """Take the module of `add_module`, if it has one of these parameters, for that of these languages."""
+        if not any(module_of(name) == ADDED for name in names):
+            return
+        router: Router = self.base_model.router
+        router.added = tuple(languages)
+        if known := [code for code in router.added if code in router.modules]:
+            raise ValueError(
+                f"the encoder has a pre-trained module of {', '.join(known)}, which stays as it is: leave the language out of those "
+                "to add"
+            )
+
+
+@cache
+def with_modules(xlmr: Any) -> Any:
+    """A class of transformers for XLM-R with a head, as a class whose models have modules for the languages of an `XmodConfig`.
+
+    Torch's generator draws the weights of new modules, as those of XLM-R.
+    """
+    from transformers import XmodConfig
+
+    class WithModules(Modular, xlmr):
+        config_class = XmodConfig
+
+        def __init__(self, config: Any) -> None:
+            super().__init__(config)
+            install(self)
+
+    WithModules.__name__ = WithModules.__qualname__ = xlmr.__name__.replace("XLMRoberta", "Xmod")
+    return WithModules
+
+
+def install(model: Any) -> None:
+    """Give all layers of an XLM-R the modules that its configuration names, in place.
+
+    Raises:
+        ValueError: the configuration is of another order of LayerNorms.
+    """
+    wrong = [name for name, value in WIRING.items() if getattr(model.config, name) != value]
+    if wrong:
+        got = ", ".join(f"{name} {getattr(model.config, name)}" for name in wrong)
+        raise ValueError(
+            f"modules come between two uses of the last LayerNorm of a layer; the encoder has {got}: take another one"
+        )
+    router = Router(model.config.languages)
+    for output in _outputs(model):
+        output.add_module(DICTIONARY, nn.ModuleDict({name: LanguageModule(model.config) for name in router.modules}))
+        output.LayerNorm = ModularNorm(output, router)
+    model.base_model.router = router
+    model.base_model.register_forward_pre_hook(_take_routes, with_kwargs=True)
+
+
+def add_module(model: "PreTrainedModel") -> None:
+    """Give all layers a module for a new language. SHARED, and a model without modules, stay as they are."""
+    router = router_of(model)
+    if router is None or router.is_shared:
+        return
+    for output in _outputs(model):
+        output.get_submodule(DICTIONARY)[ADDED] = LanguageModule(model.config).to(output.LayerNorm.weight.device)
+
+
+def router_of(model: "PreTrainedModel") -> Router | None:
+    """The router of a model; None if the model has no modules for languages."""
+    # Models that tests make up have no base model.
+    return getattr(getattr(model, "base_model", None), "router", None)
+
+
+def _take_routes(encoder: Any, inputs: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    # A method of the model would share a closure with it, which a copy of the model would share, too.
+    encoder.router.routes = options.pop("routes", None)
+    return inputs, options
+
+
+def _outputs(model: Any) -> list[Any]:
+    return [layer.output for layer in model.base_model.encoder.layer]

@@ -1,0 +1,49 @@
+"""Everything that a study makes: a class for each kind of product, in the order in which data flow."""
+
+from functools import cache
+
+from xlgrid.base.plugins import Extensible
+from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.evaluate import Cell
+from xlgrid.products.exhibits import Comparison, Exhibit
+from xlgrid.products.product import Product
+from xlgrid.products.report import Claims, Report, Summary
+from xlgrid.products.train import Run
+
+# The comparison of an exhibit is named as the exhibit with more behind, so it comes first.
+_CORE = (
+    Meanings,
+    Data,
+    Unlabelled,
+    Text,
+    Vocabulary,
+    Encoder,
+    Tokens,
+    Run,
+    Cell,
+    Comparison,
+    Exhibit,
+    Claims,
+    Summary,
+    Report,
+)
+
+ALL_PRODUCTS = Extensible[type[Product]](
+    "product",
+    "xlgrid.products",
+    {kind.__name__.lower(): kind for kind in _CORE},
+    fits=lambda name, kind: isinstance(kind, type) and issubclass(kind, Product),
+    expected="a subclass of xlgrid.products.product.Product",
+)
+
+
+@cache
+def kinds() -> tuple[type[Product], ...]:
+    """All kinds of product: those of the core, of the papers, and of other installed packages."""
+    return tuple(map(ALL_PRODUCTS.find, ALL_PRODUCTS.names()))
+
+
+def product_of(path: str) -> Product | None:
+    """The product, of whatever study, to which a file belongs; None if the file belongs to none."""
+    return next((product for kind in kinds() if (product := kind.parse(path))), None)

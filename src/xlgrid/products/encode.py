@@ -1,0 +1,178 @@
+"""Vocabularies, encoders and tokens."""
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xlgrid.data.encoders import encoder_files, vocabulary_files
+from xlgrid.data.sources import SPLITS
+from xlgrid.languages.sources import Target, unaccompanied
+from xlgrid.products.data import Data, Text, columns_of
+from xlgrid.products.product import Inputs, Product, Repository, Settings
+from xlgrid.tasks import mlm
+
+if TYPE_CHECKING:
+    from xlgrid.data.vocabulary import VocabularyEntry
+    from xlgrid.plan.plan import Plan
+    from xlgrid.study.schema import Study
+    from xlgrid.training.encoders import EncoderEntry
+
+
+@dataclass(frozen=True)
+class Vocabulary(Product):
+    """A vocabulary, which several encoders may share."""
+
+    template = "results/{study}/vocabularies/{vocabulary}/{file}"
+    files = ("tokenizer.json", "tokenizer_config.json")
+    stage = "encode"
+    rules = ("vocabulary", "fetch_vocabulary")
+    study: str
+    vocabulary: str
+
+    def inputs(self, plan: "Plan") -> Inputs:
+        entry = plan.study.all_vocabularies[self.vocabulary]
+        if entry.languages:
+            return {"texts": [plan.owned(Text(self.study, code)).path for code in entry.languages]}
+        return {"files": vocabulary_files(entry.path) if entry.path else []}
+
+    def settings(self, study: "Study") -> Settings:
+        entry = study.all_vocabularies[self.vocabulary]
+        return {"spec": entry.model_dump_json(exclude_defaults=True)} if entry.languages else _of_origin(entry)
+
+    @classmethod
+    def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
+        entries = study.all_vocabularies.items()
+        return {
+            "vocabulary": [f"vocabularies/{name}" for name, entry in entries if entry.languages],
+            "fetch_vocabulary": [f"vocabularies/{name}" for name, entry in entries if not entry.languages],
+        }
+
+    def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
+        return {"vocabulary": study.all_vocabularies}
+
+    def repository(self, study: "Study") -> Repository | None:
+        entry = study.all_vocabularies[self.vocabulary]
+        return Repository("model", entry.hub, entry.revision) if entry.hub else None
+
+
+@dataclass(frozen=True)
+class Encoder(Product):
+    """An encoder with its tokenizer."""
+
+    template = "results/{study}/encoders/{encoder}/{file}"
+    files = ("model.safetensors", "config.json", "tokenizer.json")
+    stage = "encode"
+    rules = ("pretrain", "snapshot_encoder", "fetch_encoder")
+    study: str
+    encoder: str
+
+    def inputs(self, plan: "Plan") -> Inputs:
+        entry = plan.study.encoders[self.encoder]
+        if entry.of and not entry.lm_head:
+            return {"encoder": plan.owned(Encoder(self.study, entry.of)).path}
+        vocabulary = plan.study.vocabulary_of(self.encoder)
+        inputs: Inputs = {"vocabulary": plan.owned(Vocabulary(self.study, vocabulary)).path}
+        if not entry.is_trained:
+            return {**inputs, "files": encoder_files(entry.path, plan.study.downloads) if entry.path else []}
+        for split in ("train", "dev"):
+            of_parts = [Tokens(self.study, task, vocabulary, part, split) for part, task in entry.parts.items()]
+            inputs[split] = [plan.owned(tokens).path for tokens in of_parts]
+        return {**inputs, "begin": [plan.owned(Encoder(self.study, entry.begin)).path] if entry.begin else []}
+
+    def settings(self, study: "Study") -> Settings:
+        entry = study.encoders[self.encoder]
+        if entry.step:
+            return {"step": entry.step}
+        if entry.is_trained:
+            return {"recipe": study.pretraining(self.encoder).identity()}
+        modules = json.dumps(entry.modules, separators=(",", ":"), sort_keys=True)
+        changes = [f"--modules={modules}"] if entry.modules else []
+        changes += [f"--layers={entry.layers}"] if entry.layers else []
+        return _of_origin(entry) | {"changes": changes}
+
+    @classmethod
+    def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
+        entries = study.encoders.items()
+        return {
+            "pretrain": [f"encoders/{name}" for name, entry in entries if entry.is_trained],
+            "snapshot_encoder": [f"encoders/{name}" for name, entry in entries if entry.step],
+            "fetch_encoder": [f"encoders/{name}" for name, entry in entries if entry.hub or entry.path],
+        }
+
+    def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
+        return {"encoder": study.encoders}
+
+    def repository(self, study: "Study") -> Repository | None:
+        entry = study.encoders[self.encoder]
+        return Repository("model", entry.hub, entry.revision) if entry.hub else None
+
+
+@dataclass(frozen=True)
+class Tokens(Product):
+    """One split of a task's data in a language or pair, as the tokens of a vocabulary; those of `fr~en` also have the same examples
+    in a second language, for methods that read both."""
+
+    template = "results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow"
+    stage = "encode"
+    rules = ("tokens",)
+    study: str
+    task: str
+    vocabulary: str
+    language: str
+    split: str
+
+    def inputs(self, plan: "Plan") -> Inputs:
+        return {
+            "data": [plan.owned(each).path for each in self._data(plan)],
+            "vocabulary": plan.owned(Vocabulary(self.study, self.vocabulary)).path,
+        }
+
+    def _data(self, plan: "Plan") -> list[Data] | list[Text]:
+        """The data or texts from which the tokens are cut; those with the companions of the examples come second."""
+        entry = plan.study.tasks[self.task]
+        if entry.from_text:
+            return [Text(self.study, code) for code in Target(self.language).languages]
+        if entry.task.head.reads_dev:
+            return [Data(self.study, self.task, self.language, split) for split in (self.split, "dev")]
+        language, companion = unaccompanied(self.language)
+        examples = Data(self.study, self.task, language, self.split)
+        if companion is None:
+            return [examples]
+        if entry.companions and self.split == "test" and language != companion:
+            return [examples, Data(self.study, entry.companions, language, "test")]
+        return [examples, Data(self.study, self.task, companion, self.split)]
+
+    def settings(self, study: "Study") -> Settings:
+        entry = study.tasks[self.task]
+        given, head = entry.task.Options(**entry.options), entry.task.head
+        # Which rows of a text are for the split, and what becomes of long ones.
+        options = given.model_dump() if isinstance(given, mlm.Options) else {}
+        # Other data have files of their own for each split.
+        options = options | {"split": self.split} if entry.from_text else options
+        # Cells read the settings of evaluation from the tokens.
+        if evaluated := given.model_dump(mode="json", include={*head.options.model_fields}, exclude_none=True):
+            options["options"] = shlex.quote(json.dumps(evaluated, separators=(",", ":"), ensure_ascii=False))
+        return {
+            "kind": entry.kind,
+            "columns": columns_of(entry),
+            "max_length": entry.max_length,
+            "separators": "--one-separator" if entry.separators == "one" else "",
+            "stride": f"--stride {entry.stride}" if head.has_stride else "",
+            "text": " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items()),
+        }
+
+    def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
+        vocabularies = study.all_vocabularies
+        return {"task": study.tasks, "vocabulary": vocabularies, "language": study.languages, "split": SPLITS}
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        language, companion = unaccompanied(self.language)
+        return (*Target(language).languages, *([companion] if companion else []))
+
+
+def _of_origin(entry: "VocabularyEntry | EncoderEntry") -> Settings:
+    revision = [f"--revision={entry.revision}"] if entry.hub else []
+    return {"place": entry.hub or str(entry.path), "revision": revision}

@@ -1,0 +1,126 @@
+"""Cells: one evaluation each."""
+
+import os
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from xlgrid.languages.sources import NONE, Source, Target, accompanied
+from xlgrid.products.encode import Encoder, Tokens
+from xlgrid.products.product import Inputs
+from xlgrid.products.train import OfGrids, Run, inputs_on_text
+
+if TYPE_CHECKING:
+    from xlgrid.plan.plan import Plan
+    from xlgrid.study.schema import Study
+    from xlgrid.training.recipe import Start
+
+
+class _CellAxes(NamedTuple):
+    study: str
+    task: str
+    encoder: str
+    method: str
+    source: Source
+    target: Target
+    seed: int
+
+
+class Cell(OfGrids, _CellAxes):
+    """One evaluation: a run on a target. The target is a language or a pair, or one of these as of a step (`qu@1000`).
+
+    Raises:
+        ValueError: the source or the target cannot be parsed, or the seed is no number.
+    """
+
+    __slots__ = ()
+    template = "results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json"
+    stage = "evaluate"
+    rules = ("evaluate",)
+
+    def __new__(
+        cls, study: str, task: str, encoder: str, method: str, source: str, target: str, seed: int | str
+    ) -> "Cell":
+        return super().__new__(cls, study, task, encoder, method, Source(source), Target(target), int(seed))
+
+    @property
+    def run(self) -> Run:
+        return Run(self.study, self.task, self.encoder, self.method, self.source, self.seed)
+
+    @property
+    def shown(self) -> "Cell":
+        """The cell as exhibits and claims name it: source and target without what follows @."""
+        # Every exhibit asks this of every cell, so the common case returns at once.
+        if self.source.for_target is None and self.target.step is None:
+            return self
+        return self._replace(source=self.source.data, target=self.target.data)
+
+    def under(self, study: str) -> Self:
+        return self if self.study == study else self._replace(study=study)
+
+    def inputs(self, plan: "Plan") -> Inputs:
+        return {
+            "delta": [plan.owned(self.run).delta] if plan.study.methods[self.method].is_trained else [],
+            "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
+            "tokens": plan.owned(self.tokens(plan)).path,
+            **inputs_on_text(plan, text_run=self),
+        }
+
+    def planned(self, plan: "Plan") -> "list[Cell]":
+        return plan.cells
+
+    def alike(self, plan: "Plan") -> Hashable:
+        # The cells of all seeds have the same inputs but for their runs, of which those of one study are alike.
+        return self._replace(seed=0), plan.owned(self.run).study
+
+    def has_own_input(self, plan: "Plan") -> bool:
+        # There are many cells, so that each is asked for its run only.
+        return self.run in plan.results and plan.owned(self.run) == self.run
+
+    def _text(self, start: "Start") -> str | None:
+        return start.of_target(self.target.data, self.source.data) if start.at == "both" else super()._text(start)
+
+    def text_runs(self, study: "Study") -> list[Run]:
+        """The runs on text that the run of the cell began with, and then those of the target."""
+        return list(dict.fromkeys([*self.run.text_runs(study), *super().text_runs(study)]))
+
+    def texts_read(self, plan: "Plan") -> list[Run]:
+        # A method may count embeddings among the parameters of a language. Then a cell has the vocabulary of its target's run on
+        # text, or that of the encoder if there is no such run.
+        is_exchanged = plan.study.methods[self.method].method.exchanges_embeddings
+        return super().text_runs(plan.study) if is_exchanged else self.text_runs(plan.study)
+
+    def tokens(self, plan: "Plan") -> Tokens:
+        """The tokens on which the cell is evaluated."""
+        language = accompanied(self.target.data, self.second_language(plan))
+        return Tokens(self.study, self.task, self.vocabulary(plan), language, "test")
+
+
+def with_values(cells: Iterable[Cell], select: Mapping[str, Iterable[object]]) -> Iterator[Cell]:
+    """The cells that have one of some values on each of some axes, as exhibits and claims name them.
+
+    Args:
+        select: axis -> values.
+    """
+    # Every exhibit and claim asks this of every cell of a study, whenever the study is loaded.
+    chosen = [(Cell._fields.index(axis), frozenset(values)) for axis, values in select.items()]
+    for cell in cells:
+        shown = cell.shown
+        for at, values in chosen:
+            if shown[at] not in values:
+                break
+        else:
+            yield cell
+
+
+def bare_cell(path: str | Path, target: str) -> Cell:
+    """The cell without training, on a target, whose file has this path.
+
+    Raises:
+        ValueError: no such cell has the path.
+    """
+    cell = Cell.parse(os.path.relpath(path))
+    if cell is None or (cell.source, cell.target) != (NONE, target):
+        template = Cell.template.replace("{source}", NONE).replace("{target}", target)
+        raise ValueError(f"{path} is not the path of a cell without training, {template}: correct it, or name a run")
+    return cell

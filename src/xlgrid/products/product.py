@@ -1,0 +1,221 @@
+"""What every product of a study has: a path with its identity, and the facts about how it is made.
+
+A product is the files that one rule makes together. Its class is the one place that says from what it is made, with which settings,
+and why a study may lack it; rules, `xlgrid status` and `xlgrid check` ask it.
+"""
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from xlgrid.base.names import unknown
+
+if TYPE_CHECKING:
+    from xlgrid.data.sources import Origin
+    from xlgrid.plan.plan import Plan
+    from xlgrid.study.schema import Study
+
+# The inputs of a rule by name: one file, or several.
+Inputs = dict[str, str | list[str]]
+# The settings of a command by name.
+Settings = dict[str, str | int | list[str]]
+# A field of a template, or what differs between several files.
+_FIELD = re.compile(r"{(\w+)}")
+
+
+class Templated:
+    """The files that one rule makes together. The fields of a subclass are the wildcards of the rule.
+
+    Attributes:
+        template: the path of the files, with each field in braces; `{file}` is the part in which several files differ.
+        files: the values of `{file}`. The first file exists if and only if the product is complete.
+    """
+
+    __slots__ = ()
+    template: ClassVar[str]
+    files: ClassVar[tuple[str, ...]] = ("",)
+    _format: ClassVar[str]
+    _pattern: ClassVar[re.Pattern[str]]
+
+    def __init_subclass__(cls) -> None:
+        if "template" not in vars(cls):
+            return
+        # Studies have hundreds of thousands of cells, so a path is formatted without a dictionary of the fields.
+        cls._format = _FIELD.sub(r"{0.\1}", cls.template).replace("{0.file}", "{1}")
+        patterns = {
+            "seed": "(?P<seed>0|[1-9][0-9]*)",
+            "job": "(?P<job>.+)",
+            "file": f"(?:{'|'.join(map(re.escape, cls.files))})",
+        }
+        pieces = enumerate(_FIELD.split(cls.template))
+        # Every second piece is a field.
+        regular = (patterns.get(text, f"(?P<{text}>[^/]+?)") if i % 2 else re.escape(text) for i, text in pieces)
+        cls._pattern = re.compile("".join(regular))
+
+    def file(self, name: str) -> str:
+        """The path of the file for which `{file}` is this name."""
+        return self._format.format(self, name)
+
+    @property
+    def path(self) -> str:
+        """The path of the first file."""
+        return self._format.format(self, self.files[0])
+
+    @property
+    def folder(self) -> str:
+        """The folder of the files."""
+        return self.path.rpartition("/")[0]
+
+    @classmethod
+    def parse(cls, path: str) -> Self | None:
+        """The product to which a file belongs; None if this kind of product has no such file."""
+        match = cls._pattern.fullmatch(path)
+        try:
+            return cls(**match.groupdict()) if match else None
+        except ValueError:  # one of the languages cannot be a language, pair or mix
+            return None
+
+
+class Repository(NamedTuple):
+    """A repository on the Hub.
+
+    Attributes:
+        kind: "model" or "dataset".
+    """
+
+    kind: Any
+    name: str
+    revision: str
+
+
+class Product(Templated):
+    """A kind of product: its path and everything that is asked about how it is made.
+
+    Attributes:
+        stage: the stage of a study that makes it, which is the name of the file with its rules.
+        rules: the rules that make products of this kind.
+        shows_results: whether it shows a study's results to people, as exhibits and the report do. Such a product always belongs to the
+            study itself, and is made again once a result that it shows was deleted.
+    """
+
+    __slots__ = ()
+    stage: ClassVar[str]
+    rules: ClassVar[tuple[str, ...]]
+    shows_results: ClassVar[bool] = False
+    study: str
+
+    def inputs(self, plan: "Plan") -> Inputs:
+        """The files from which the product is made, each below the results of the study that makes the file.
+
+        Raises:
+            ValueError: a claim compares cells that no grid has.
+        """
+        return {}
+
+    def settings(self, study: "Study") -> Settings:
+        """The settings of the command that makes the product, which with the inputs decide its contents. Settings that cannot change
+        the contents are left out."""
+        return {}
+
+    @classmethod
+    def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
+        """Rule -> the beginnings of the paths that it makes, for a kind that several of `rules` make.
+
+        A beginning is what follows the name of the study, up to the end of a name; `*` is any one name. Of two rules with a
+        beginning of a path, the one with the longer beginning makes it.
+        """
+        return {}
+
+    def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
+        """Field -> the names that the study has for it, of those fields that name a part of the study."""
+        return {}
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages in the field `language`."""
+        return (vars(self)["language"],)
+
+    def _unknown(self, study: "Study") -> tuple[str, str, Iterable[str]] | None:
+        """The first field with a name that the study lacks, the name, and the names that the study has."""
+        for field, known in self.names(study).items():
+            for name in self.languages if field == "language" else (vars(self)[field],):
+                if name not in known:
+                    return field, name, known
+        return None
+
+    def is_in(self, plan: "Plan") -> bool:
+        """Whether the study of a plan has this product, which is under the name of the study, whichever study makes it."""
+        return self._unknown(plan.study) is None
+
+    def problem(self, plan: "Plan") -> str | None:
+        """Why the study of a plan does not have this product; None if it has."""
+        absent = self._unknown(plan.study)
+        return absent and unknown(*absent)
+
+    def under(self, study: str) -> Self:
+        """The product of the same name under a study."""
+        if self.study == study:
+            return self
+        # Data classes and named tuples name their fields in `__match_args__`.
+        others = [getattr(self, field) for field in type(self).__match_args__[1:]]  # type: ignore[attr-defined]
+        return type(self)(study, *others)  # type: ignore[call-arg]
+
+    def alike(self, plan: "Plan") -> Hashable:
+        """A key that products share whose inputs and settings differ from those of an ancestor's products in the same way."""
+        return self
+
+    def has_own_input(self, plan: "Plan") -> bool:
+        """Whether the study of a plan itself makes an input, so that no ancestor has an equal product."""
+        folder = f"results/{plan.study.name}/"
+        return any(file.startswith(folder) for file in flat(self.inputs(plan)))
+
+    def of_job(self, study: "Study") -> Self:
+        """The product that represents all products that one job makes with this one."""
+        return self
+
+    def repository(self, study: "Study") -> Repository | None:
+        """The repository from which the product is fetched; None if it comes from elsewhere."""
+        return None
+
+    def origin(self, study: "Study") -> "Origin | None":
+        """The source of data or of a text; None if they are generated, or if the product is something else."""
+        return None
+
+    def job(self, study: "Study") -> str:
+        """The name of the job: the path from the study's folder, without suffix, or the folder if the job makes several files there."""
+        stem = self.folder if self.template.endswith("/{file}") else self.path.rpartition(".")[0]
+        return stem.split("/", 2)[2]
+
+    def log(self, study: "Study") -> str:
+        """The log of the job."""
+        return Log(self.study, self.job(study)).path
+
+    def benchmark(self, study: "Study") -> "Benchmark":
+        """Snakemake's measurement of the job."""
+        stage, job = self.job(study).split("/", 1)
+        return Benchmark(self.study, stage, job)
+
+
+def flat(files: Inputs) -> list[str]:
+    """All files among the inputs of a rule."""
+    return [path for value in files.values() for path in ([value] if isinstance(value, str) else value)]
+
+
+@dataclass(frozen=True)
+class Log(Templated):
+    """The log of a job; `job` is the path of what the job makes, from the study's folder, without its suffix."""
+
+    template = "results/{study}/logs/{job}.log"
+    study: str
+    job: str
+
+
+@dataclass(frozen=True)
+class Benchmark(Templated):
+    """Snakemake's measurement of a job; `job` is as in `Log`, but begins with a folder, the stage."""
+
+    template = "results/{study}/benchmarks/{stage}/{job}.tsv"
+    study: str
+    stage: str
+    job: str

@@ -1,0 +1,213 @@
+"""Runs: one training each."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from operator import ne
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from xlgrid.base.names import unknown_or_unused
+from xlgrid.languages.sources import Source, accompanied
+from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.product import Inputs, Product, Repository, Settings
+
+if TYPE_CHECKING:
+    from xlgrid.plan.plan import Plan
+    from xlgrid.study.schema import Study
+    from xlgrid.training.recipe import Start
+
+
+class OfGrids(Product):
+    """A product that follows from the grids of a study, such as a run or a cell.
+
+    Its fields are the study and the axes of a grid. Studies have hundreds of thousands of them, so they are tuples.
+    """
+
+    __slots__ = ()
+    task: str
+    encoder: str
+    method: str
+    source: Source
+    seed: int
+
+    def planned(self, plan: "Plan") -> "Iterable[OfGrids]":
+        """All products of this kind that the grids have."""
+        raise NotImplementedError
+
+    def is_in(self, plan: "Plan") -> bool:
+        return self in plan.results
+
+    def problem(self, plan: "Plan") -> str | None:
+        if self.is_in(plan):
+            return None
+        planned = [*self.planned(plan)]
+        for axis, value in self.axes.items():
+            values = dict.fromkeys(str(each.axes[axis]) for each in planned)
+            if value not in values:
+                return unknown_or_unused(axis, value, values, plan.study.defined_names.get(axis, ()))
+        problem = f"each part exists, but no grid of study {plan.study.name} has this combination: see {plan.path}"
+        alike = (each.path for each in planned if sum(map(ne, each.axes.values(), self.axes.values())) == 1)
+        near = difflib.get_close_matches(self.path, [*alike], n=1)
+        return f"{problem}; the nearest is {near[0]}" if near else problem
+
+    @property
+    def axes(self) -> dict[str, str]:
+        """Axis -> the value on it."""
+        fields = type(self).__match_args__[1:]  # type: ignore[attr-defined]
+        return {axis: str(getattr(self, axis)) for axis in fields}
+
+    def on_text(self, start: "Start | None") -> "list[Run]":
+        """The run on text that `start` names: none or one."""
+        text = start and self._text(start)
+        return [Run(self.study, start.task, self.encoder, start.method, text, start.seed)] if start and text else []
+
+    def _text(self, start: "Start") -> str | None:
+        """The source of the run on text that `start` names."""
+        return start.of_run(self.source)
+
+    def text_runs(self, study: "Study") -> "list[Run]":
+        """The runs on text whose weights the model of this result has, in the order in which they are loaded."""
+        texts = self.on_text(study.methods[self.method].start)
+        # A run on text that itself began with another stores what it changed, and no more.
+        return list(dict.fromkeys(each for run in texts for each in (*run.text_runs(study), run)))
+
+    def starting_runs(self, study: "Study") -> "list[Run]":
+        """The runs whose weights are loaded before this one trains or is evaluated, in the order in which they are loaded."""
+        return self.text_runs(study)
+
+    def vocabulary(self, plan: "Plan") -> str:
+        """The vocabulary of the tokens that the model reads: that of the task or, where the task names none, of the last run on
+        text whose task names one; otherwise that of the encoder."""
+        study = plan.study
+        users: list[OfGrids] = [self, *reversed(self.texts_read(plan))]
+        named = (study.tasks[each.task].vocabulary_in(each.source) for each in users)
+        return next(filter(None, named), None) or study.vocabulary_of(self.encoder)
+
+    def texts_read(self, plan: "Plan") -> "list[Run]":
+        """The runs on text that can have trained the embeddings which the model reads with."""
+        return self.text_runs(plan.study)
+
+    def second_language(self, plan: "Plan") -> str | None:
+        """The language in which the model reads each example a second time."""
+        return plan.study.methods[self.method].method.companion_language
+
+
+class _RunAxes(NamedTuple):
+    study: str
+    task: str
+    encoder: str
+    method: str
+    source: Source
+    seed: int
+
+
+class Run(OfGrids, _RunAxes):
+    """One training. The source is a language, a pair, a mix, or one of these for a target (`en@qu`).
+
+    Raises:
+        ValueError: the source cannot be parsed, or the seed is no number.
+    """
+
+    __slots__ = ()
+    template = "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{file}"
+    files = ("run.json", "delta.safetensors", "curve.jsonl")
+    stage = "train"
+    rules = ("train", "import_adapter")
+
+    def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int | str) -> "Run":
+        return super().__new__(cls, study, task, encoder, method, Source(source), int(seed))
+
+    @property
+    def delta(self) -> str:
+        """The weights that the run has changed."""
+        return self.file("delta.safetensors")
+
+    def under(self, study: str) -> Self:
+        return self if self.study == study else self._replace(study=study)
+
+    def inputs(self, plan: "Plan") -> Inputs:
+        encoder = plan.owned(Encoder(self.study, self.encoder)).path
+        entry = plan.study.methods[self.method]
+        if entry.imported:
+            adapter_format = entry.method.adapter_format
+            assert adapter_format
+            place = entry.imported.place(self.source, self.encoder)
+            return {"encoder": encoder, "adapter": [] if entry.imported.hub else adapter_format.files(place)}
+        return {
+            "train": [plan.owned(tokens).path for tokens in self.tokens(plan, "train")],
+            "dev": [plan.owned(tokens).path for tokens in self.tokens(plan, "dev")],
+            "encoder": encoder,
+            "vocabulary": [plan.owned(vocabulary).path for vocabulary in self.new_vocabulary(plan)],
+            "first": [plan.owned(earlier).delta for earlier in self.first(plan.study)],
+            **inputs_on_text(plan, start=self),
+        }
+
+    def settings(self, study: "Study") -> Settings:
+        recipe = study.recipe(*self[1:]).identity()
+        imported = study.methods[self.method].imported
+        if imported is None:
+            return {"recipe": recipe}
+        revision = [f"--revision={imported.revision}"] if imported.hub else []
+        return {"recipe": recipe, "place": imported.place(self.source, self.encoder), "revision": revision}
+
+    @classmethod
+    def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
+        place = "runs/*/*"
+        return {
+            "train": [f"{place}/{name}" for name, method in study.methods.items() if not method.imported],
+            "import_adapter": [f"{place}/{name}" for name, method in study.methods.items() if method.imported],
+        }
+
+    def planned(self, plan: "Plan") -> "list[Run]":
+        return plan.runs
+
+    def problem(self, plan: "Plan") -> str | None:
+        entry = plan.study.methods.get(self.method)
+        if entry and not entry.is_trained:
+            return f"method {self.method} trains nothing and has no runs: ask for a cell"
+        return super().problem(plan)
+
+    def repository(self, study: "Study") -> Repository | None:
+        imported = study.methods[self.method].imported
+        if imported is None or not imported.hub:
+            return None
+        return Repository("model", imported.place(self.source, self.encoder), imported.revision)
+
+    def first(self, study: "Study") -> "list[Run]":
+        """The run of another task with which this one begins: none or one."""
+        task = study.tasks[self.task].start
+        return [self._replace(task=task)] if task else []
+
+    def starting_runs(self, study: "Study") -> "list[Run]":
+        return [*self.text_runs(study), *self.first(study)]
+
+    def tokens(self, plan: "Plan", split: str) -> list[Tokens]:
+        """The tokens on which the run trains (`train`), for each part of its source, or chooses its checkpoint (`dev`), for each
+        part or for each of its `dev_targets`."""
+        task, _ = plan.study.entry(self.task, split)
+        parts = plan.study.recipe(*self[1:]).dev_parts if split == "dev" else self.source.parts
+        vocabulary, second = self.vocabulary(plan), self.second_language(plan)
+        return [Tokens(self.study, task, vocabulary, accompanied(part, second), split) for part in parts]
+
+    def new_vocabulary(self, plan: "Plan") -> list[Vocabulary]:
+        """The vocabulary, other than the encoder's, for which a run on text trains embeddings: none or one."""
+        vocabulary = plan.study.tasks[self.task].vocabulary_in(self.source)
+        is_new = vocabulary and vocabulary != plan.study.vocabulary_of(self.encoder)
+        return [Vocabulary(self.study, vocabulary)] if vocabulary and is_new else []
+
+    def weights(self, plan: "Plan") -> Inputs:
+        """What is read to use the trained model on data that are not tokens yet."""
+        return {
+            "delta": plan.owned(self).delta,
+            "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
+            "vocabulary": plan.owned(Vocabulary(self.study, self.vocabulary(plan))).path,
+        }
+
+
+def inputs_on_text(plan: "Plan", **users: OfGrids) -> Inputs:
+    """The run on text of each run or cell, none or one, and under `earlier` those with which these runs on text, or the run
+    of a cell, began."""
+    starts = {name: user.on_text(plan.study.methods[user.method].start) for name, user in users.items()}
+    named = {run for runs in starts.values() for run in runs}
+    earlier = dict.fromkeys(run for user in users.values() for run in user.text_runs(plan.study) if run not in named)
+    texts: Inputs = {name: [plan.owned(run).delta for run in runs] for name, runs in starts.items()}
+    return {**texts, "earlier": [plan.owned(run).delta for run in earlier]}

@@ -1,0 +1,83 @@
+"""The modules of a published X-MOD get the codes of a study, and each must be there in its size."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from scratch_fixture import encoder_of
+from tokenizers import Tokenizer
+from transformers import (
+    XmodConfig,
+    XmodForMaskedLM,
+)
+from xmod_fixture import batch, moved, save, segments
+
+from xlgrid.data.encoders import copy_encoder
+from xlgrid.heads import HEADS
+from xlgrid.models import load
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+RELEASED = ["en_XX", "fr_XX", "sw_KE"]
+MAPPING = {"en": "en_XX", "sw": "sw_KE"}
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return encoder_of(tmp_path_factory.mktemp("vocabulary"), "xlmr")
+
+
+@pytest.fixture
+def published(vocabulary: Path) -> Any:
+    """A model of transformers with an embedding for each token of the vocabulary."""
+    entries = Tokenizer.from_file(str(vocabulary / "tokenizer.json")).get_vocab_size()
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    torch.manual_seed(2)
+    config = XmodConfig(**sizes, vocab_size=entries, max_position_embeddings=66, type_vocab_size=1, languages=RELEASED)
+    return moved(XmodForMaskedLM(config))
+
+
+def logits(folder: Path, language: str) -> torch.Tensor:
+    model = load.load_model(folder, HEADS["mlm"], 0).eval()
+    with torch.no_grad():
+        answered: torch.Tensor = model(**batch(3), **model.language_arguments(segments([0] * 3, (language,)))).logits
+    return answered
+
+
+def test_without_a_mapping_the_error_says_which_one_to_write(published: Any, vocabulary: Path, tmp_path: Path) -> None:
+    copy_encoder(save(published, tmp_path / "published"), vocabulary, tmp_path / "taken")
+    with pytest.raises(ValueError, match=r"name it in `modules` of the encoder, as \{sw: sw_KE\}"):
+        logits(tmp_path / "taken", "sw")
+
+
+def test_a_module_that_the_checkpoint_lacks_is_named(published: Any, vocabulary: Path, tmp_path: Path) -> None:
+    source = save(published, tmp_path / "published")
+    with pytest.raises(ValueError, match=r"modules\.sw: unknown module of the encoder 'sw_KA'.*sw_KE"):
+        copy_encoder(source, vocabulary, tmp_path / "taken", {"sw": "sw_KA"})
+    assert not (tmp_path / "taken").exists()
+    with pytest.raises(ValueError, match="an encoder of type xlm-roberta has none: leave it out"):
+        copy_encoder(vocabulary, vocabulary, tmp_path / "taken", MAPPING)
+
+
+def test_two_modules_cannot_have_one_name(published: Any, vocabulary: Path, tmp_path: Path) -> None:
+    source = save(published, tmp_path / "published")
+    with pytest.raises(ValueError, match="`modules` gives fr_XX to a module, but another module has this name"):
+        copy_encoder(source, vocabulary, tmp_path / "taken", {"fr_XX": "en_XX"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"languages": [*RELEASED, "de_DE"]}, "the module of de_DE does not fit the encoder: .* is missing"),
+        ({"adapter_reduction_factor": 4}, r"has shape \[8, 16\], but config.json asks for \[4, 16\]"),
+    ],
+)
+def test_modules_that_do_not_fit_are_refused_when_the_encoder_is_taken_over(
+    published: Any, vocabulary: Path, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    source = save(published, tmp_path / "published")
+    config = json.loads((source / "config.json").read_text())
+    (source / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(ValueError, match=message):
+        copy_encoder(source, vocabulary, tmp_path / "taken")

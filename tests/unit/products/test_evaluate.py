@@ -1,0 +1,95 @@
+"""Cells have one path each, and read the tokens of their vocabulary."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xlgrid.plan.checks import plan_problems
+from xlgrid.plan.plan import Plan
+from xlgrid.products.evaluate import Cell
+from xlgrid.study.schema import Study
+
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)
+
+
+codes = st.from_regex(r"[A-Za-z0-9._]{1,5}", fullmatch=True)
+
+
+ends = codes | st.builds("{}-{}".format, codes, codes)
+
+
+targets = ends | st.builds("{}@{}".format, ends, st.integers(1, 10**6))
+
+
+mixes = st.lists(ends, min_size=1, max_size=3).map("+".join)
+
+
+sources = mixes | st.builds("{}@{}".format, mixes, targets)
+
+
+seeds = st.integers(0, 10**9)
+
+
+@given(st.builds(Cell, names, names, names, names, sources, targets, seeds))
+def test_a_cell_comes_back_from_its_path(cell: Cell) -> None:
+    assert Cell.parse(cell.path) == cell
+
+
+@given(
+    st.builds(Cell, names, names, names, names, sources, targets, seeds),
+    st.integers(0, 200),
+    st.text("/.0s-éx", max_size=2),
+)
+def test_a_path_with_a_slip_is_refused_or_is_canonical(cell: Cell, at: int, slip: str) -> None:
+    path = cell.path[:at] + slip + cell.path[at + 1 :]
+    read = Cell.parse(path)
+    assert read is None or read.path == path
+
+
+@pytest.mark.parametrize("seed", ["seed01", "seed-1", "seed", "seed1 ", "seed" + "9" * 5000])
+def test_a_seed_has_one_spelling(seed: str) -> None:
+    assert Cell.parse(f"results/s/cells/t/e/m/en/fr/{seed}.json") is None
+
+
+def test_a_path_with_a_source_that_cannot_be_parsed_is_no_cell() -> None:
+    assert Cell.parse("results/s/cells/t/e/m/en/fr/seed1.json")
+    assert Cell.parse("results/s/cells/t/e/m/en-fr-de/fr/seed1.json") is None
+
+
+def added_languages() -> Plan:
+    """Fine-tuning from a pre-trained source and from an added one, with pre-trained and added targets."""
+    scratch = {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"]}
+    axes = {"task": ["ner"], "encoder": ["mini"], "method": ["xmod"], "seed": [1]}
+    start = {"task": "text", "method": "add", "pairs": ["de", "ru"], "missing": "none"}
+    study = Study(
+        name="s",
+        title="s",
+        languages=["en", "fr", "de", "ru"],
+        vocabularies={f"own-{code}": {"kind": "xlmr", "languages": [code]} for code in ("de", "ru")},
+        encoders={"mini": {"scratch": scratch}},
+        tasks={"ner": {"kind": "ruletaker"}, "text": {"kind": "mlm", "vocabulary": "own-{language}"}},
+        methods={"xmod": {"start": start}, "add": {"base": "xmod", "options": {"tune": "language"}}},
+        grids={"g": axes | {"source": ["en", "de"], "target": ["fr", "de", "ru"]}},
+    )
+    return Plan(study)
+
+
+def test_a_cell_has_the_vocabulary_of_its_target_where_embeddings_belong_to_a_language() -> None:
+    plan = added_languages()
+    vocabularies = {(cell.source, cell.target): cell.vocabulary(plan) for cell in plan.cells}
+    assert vocabularies == {
+        (source, target): vocabulary
+        for source in ("en", "de")
+        for target, vocabulary in (("fr", "mini"), ("de", "own-de"), ("ru", "own-ru"))
+    }
+    on_text = {run.source: run.new_vocabulary(plan)[0].vocabulary for run in plan.runs if run.task == "text"}
+    assert on_text == {"de": "own-de", "ru": "own-ru"}
+    of_runs = {run.source: run.vocabulary(plan) for run in plan.runs if run.task == "ner"}
+    assert of_runs == {"en": "mini", "de": "own-de"}
+
+
+def test_a_vocabulary_that_a_language_lacks_is_named() -> None:
+    study = added_languages().study
+    lacking = study.model_copy(update={"vocabularies": {"own-de": study.vocabularies["own-de"]}})
+    [problem] = plan_problems(Plan(lacking))
+    assert "tasks.text.vocabulary: results/s/runs/text/mini/add/ru/seed1 has unknown vocabulary 'own-ru'" in problem
