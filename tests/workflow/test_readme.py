@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from project import ROOT, blocks, commands, shell
+from shipped import STUDIES
 
 # Pages whose commands run as they stand, in the project in which the demo has run.
 PAGES = (
@@ -119,7 +120,7 @@ def test_a_command_runs(finished: Path, command: str, request: pytest.FixtureReq
 
 
 def test_the_study_of_the_readme_is_that_of_its_file() -> None:
-    assert blocks("README.md", "yaml") == [(ROOT / "studies" / "first.yaml").read_text()]
+    assert blocks("README.md", "yaml") == [(STUDIES["first"]).read_text()]
 
 
 def rows(table: str) -> dict[tuple[str, ...], list[float]]:
