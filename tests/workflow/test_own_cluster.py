@@ -16,7 +16,7 @@ from project import blocks
 pytestmark = pytest.mark.slow
 
 PAGE = "docs/how-to/cluster-of-your-own.md"
-SNAKEFILE = """
+SNAKEFILE = '''
 rule good:
     output: "good.txt"
     shell: "echo $LSB_JOBID > {output}"
@@ -35,6 +35,17 @@ rule slow:
     resources: runtime=lambda wildcards, attempt: 80 * attempt
     shell: "trap '' USR2; echo {resources.runtime} >> slow.log; sleep 10; touch {output}"
 
+rule saving:
+    output: "saving.txt"
+    resources: runtime=60
+    shell:
+        """
+        echo begins >> saving.log
+        trap 'touch saved; exit 75' USR2
+        while [ ! -e saved ]; do sleep 0.1; done
+        touch {output}
+        """
+
 rule long:
     output: "long.txt"
     shell: "echo $$ >> long.log; sleep 12; touch {output}"
@@ -43,7 +54,7 @@ rule refused:
     output: "refused.txt"
     resources: lsf_queue="closed"
     shell: "touch {output}"
-"""
+'''
 
 
 class Site:
@@ -168,6 +179,13 @@ def test_a_job_that_takes_too_long_runs_again_with_more_time(site: Site) -> None
     assert code == 0, said
     assert "timeout" in said
     assert site.lines("slow.log") == ["80", "160"]
+
+
+def test_a_job_that_saves_its_state_before_its_time_limit_goes_on(site: Site) -> None:
+    code, said = site.run("saving.txt", "--submitit-grace", "600", "--retries", "0")
+    assert code == 0, said
+    assert site.lines("saving.log") == ["begins", "begins"]
+    assert site.states() == ["DONE"], "the task was not queued again"
 
 
 def test_ctrl_c_cancels_the_jobs(site: Site) -> None:

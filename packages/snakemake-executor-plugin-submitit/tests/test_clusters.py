@@ -96,6 +96,7 @@ def test_the_script_of_a_task_sets_it_up_and_becomes_the_worker(slurm: Slurm, tm
     assert [line for line in lines if line.startswith(f"exec {sys.executable} -P ")] == [lines[-1]]
     assert "srun" not in lines[-1]
     assert not any("--array" in line for line in lines), "Slurm would give the task another name"
+    assert "export SUBMITIT_NODE=$SLURMD_NODENAME" in lines
     assert lines.index("module load cuda") < lines.index("export OMP_NUM_THREADS=3") < len(lines) - 1
 
 
