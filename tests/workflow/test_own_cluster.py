@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from project import blocks
 
+from xlgrid.base.profiles import profiles
+
 pytestmark = pytest.mark.slow
 
 PAGE = "docs/how-to/cluster-of-your-own.md"
@@ -224,3 +226,15 @@ def test_a_misspelt_resource_of_the_cluster_ends_the_run(site: Site) -> None:
     code, said = site.run("misspelt.txt")
     assert code != 0
     assert "did you mean 'lsf_queue'" in said
+
+
+def test_doctor_asks_the_cluster_of_the_profile(site: Site) -> None:
+    doctor = subprocess.run(["xlgrid", "doctor"], cwd=site.folder, env=site.env, capture_output=True, text=True)
+    assert "cluster lsf: answers: its queues are normal, closed" in doctor.stdout, doctor.stdout
+
+
+def test_status_names_the_profile_for_a_job_that_failed_on_the_cluster(site: Site) -> None:
+    assert profiles(site.folder) == {"lsf": "lsf"}
+    site.run("bad.txt", "--retries", "0")
+    [failure] = (site.folder / ".snakemake/submitit/failures.jsonl").read_text().splitlines()
+    assert json.loads(failure)["cluster"] == "lsf"
