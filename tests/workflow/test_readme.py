@@ -31,6 +31,7 @@ ELSEWHERE = {
     "docs/how-to/language-adapter.md": "tests/workflow/test_readme.py",
     "docs/how-to/method.md": "tests/workflow/test_own_method.py",
     "docs/how-to/architecture.md": "tests/workflow/test_own_architecture.py",
+    "docs/how-to/cluster-of-your-own.md": "tests/workflow/test_own_cluster.py",
     "docs/how-to/task.md": "tests/workflow/test_benchmarks.py",
     "docs/papers/foroutan2023.md": "tests/workflow/test_plans.py",
     "docs/papers/luo2021.md": "tests/workflow/test_plans.py",
