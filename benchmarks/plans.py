@@ -17,6 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from xlgrid.base.papers import shipped_studies
 from xlgrid.plan.load import load_plan
 
 # Product -> the digests of its inputs and of its settings.
@@ -66,7 +67,7 @@ def main() -> None:
     group.add_argument("--compare", type=Path, help="a file that `--write` has written")
     parser.add_argument("--study", nargs="*", help="names of studies (default: all)")
     arguments = parser.parse_args()
-    paths = sorted(Path("studies").glob("*.yaml"))
+    paths = sorted(shipped_studies(), key=lambda path: path.stem)
     after = {path.stem: planned(path) for path in paths if not arguments.study or path.stem in arguments.study}
     if arguments.write:
         arguments.write.write_text(json.dumps(after))

@@ -1,6 +1,6 @@
 """Steps of training per second, and TFLOP/s, of the methods of a study on one of its encoders, with random weights.
 
-    python benchmarks/steps.py [--study studies/foroutan2023.yaml] [--encoder mbert] [--methods full-ft bitfit ...]
+    python benchmarks/steps.py [--study foroutan2023] [--encoder mbert] [--methods full-ft bitfit ...]
         [--length 140] [--batch 32] [--steps 3] [--threads 1]
 
 All inputs are in two languages and as long as each other; methods whose runs are on text predict masked tokens. A step is
@@ -86,7 +86,7 @@ def seconds(work: Callable[[], object], device: torch.device) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--study", default="studies/foroutan2023.yaml")
+    parser.add_argument("--study", default="foroutan2023")
     parser.add_argument("--encoder", default="mbert")
     parser.add_argument("--methods", nargs="*", help="names in the study (default: all)")
     parser.add_argument("--length", type=int, default=140, help="tokens of an input")

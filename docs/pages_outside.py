@@ -20,7 +20,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",
     **{
-        f"reference/{paper}/README.md": f"papers/published-{paper}.md"
+        f"src/xlgrid/papers/{paper}/reference/README.md": f"papers/published-{paper}.md"
         for paper in ("foroutan2023", "luo2021", "pfeiffer2020", "pfeiffer2022")
     },
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from xlgrid.base.papers import rule_files
 from xlgrid.plan import workflow as plans
 from xlgrid.products.data import Data, Meanings, Text, Unlabelled
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary

@@ -10,11 +10,11 @@ import jsonschema
 import pytest
 import yaml
 from module_fixture import load_module
+from shipped import STUDIES
 
 ROOT = Path(__file__).parents[2]
-STUDIES = sorted((ROOT / "studies").glob("*.yaml"))
 SCHEMA = json.loads((ROOT / "studies" / "study.schema.json").read_text())
-FIRST = yaml.safe_load((ROOT / "studies" / "first.yaml").read_text())
+FIRST = yaml.safe_load((STUDIES["first"]).read_text())
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +52,16 @@ def test_the_reference_names_nothing_of_the_code(reference: ModuleType) -> None:
     assert {*code.findall(text)} - places - {"`text.data`", "`options.0`"} == set()
 
 
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", STUDIES.values(), ids=lambda path: path.stem)
 def test_an_editor_finds_no_mistake_in_a_study_of_this_project(path: Path) -> None:
     assert mistakes(yaml.safe_load(path.read_text())) == []
 
 
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", STUDIES.values(), ids=lambda path: path.stem)
 def test_a_study_names_the_schema_in_its_first_line(path: Path) -> None:
-    assert path.read_text().startswith("# yaml-language-server: $schema=study.schema.json\n")
+    first = path.read_text().partition("\n")[0]
+    schema = path.parent / first.removeprefix("# yaml-language-server: $schema=")
+    assert schema.resolve() == ROOT / "studies" / "study.schema.json"
 
 
 @pytest.mark.parametrize(

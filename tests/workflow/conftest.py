@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from project import FEW, ROOT, SIZES, project, shell, shown, small
+from project import FEW, SIZES, project, shell, shown, small
+from shipped import STUDIES
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert (first / "results/demo/report.html").exists(), "the demo has failed in another process"
     shutil.copytree(first, folder, symlinks=True)
     for name in ("first", "foroutan2023"):
-        shutil.copy(ROOT / "studies" / f"{name}.yaml", folder / "studies")
+        shutil.copy(STUDIES[name], folder / "studies")
     return folder
 
 
@@ -36,9 +37,8 @@ def mine(tmp_path: Path, finished: Path) -> Path:
     """In a copy of the project, the study of docs/how-to/language-adapter.md, and the one that it extends, cut down as well."""
     folder = tmp_path / "project"
     shutil.copytree(finished, folder, symlinks=True)
-    shutil.copy(ROOT / "studies" / "pfeiffer2020.yaml", folder / "studies")
-    shutil.copytree(ROOT / "reference", folder / "reference", dirs_exist_ok=True)
-    mini = yaml.safe_load((ROOT / "studies" / "pfeiffer2020-mini.yaml").read_text())
+    shutil.copy(STUDIES["pfeiffer2020"], folder / "studies")
+    mini = yaml.safe_load((STUDIES["pfeiffer2020-mini"]).read_text())
     mini["text"]["sentences"] = 200
     mini["encoders"]["mini-xlmr"]["scratch"] |= SIZES
     mini["encoders"]["mini-xlmr"]["training"] |= FEW

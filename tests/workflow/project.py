@@ -12,6 +12,7 @@ from typing import Any
 
 import forked
 import yaml
+from shipped import STUDIES
 
 ROOT = Path(__file__).parents[2]
 # A test that adds packages of its own changes it.
@@ -22,7 +23,7 @@ FEW = {"steps": 5}
 
 def small() -> dict[str, Any]:
     """The demo with every axis cut down, every exhibit kept."""
-    study = yaml.safe_load((ROOT / "studies" / "demo.yaml").read_text())
+    study = yaml.safe_load((STUDIES["demo"]).read_text())
     study["languages"] = ["qa1", "qa2", "qb1", "en", "fr"]
     study["text"] |= {"sentences": 200}
     for name, languages, pair in (

@@ -11,14 +11,13 @@ import pandas as pd
 import pytest
 import yaml
 from project import FEW, ROOT, SIZES, project, shell
+from shipped import STUDIES
 
 from xlgrid.models.deltas import read_delta
 from xlgrid.plan.load import load_study
 from xlgrid.study.schema import Study
 
-BASE, PAPER = (
-    yaml.safe_load((ROOT / "studies" / f"{name}.yaml").read_text()) for name in ("pfeiffer2020-mini", "pfeiffer2020")
-)
+BASE, PAPER = (yaml.safe_load((STUDIES[name]).read_text()) for name in ("pfeiffer2020-mini", "pfeiffer2020"))
 RESULTS = "results/demo"
 # Of two families and scripts.
 LANGUAGES = ["qa1", "ql1"]
@@ -31,7 +30,7 @@ def study() -> dict[str, Any]:
     grids: dict[str, Any] = {name: {"seed": [1]} for name in PAPER["grids"]}
     grids["ner-snapshots"]["snapshots"] = [2, 4]
     scratch = SIZES | {"languages": ["qa1", "qb1"], "bitext": [["qa1", "qb1"]]}
-    claims = load_study(ROOT / "studies" / "pfeiffer2020-mini.yaml").claims
+    claims = load_study(STUDIES["pfeiffer2020-mini"]).claims
     return {
         "extends": "pfeiffer2020-mini",
         "groups": {
@@ -74,8 +73,7 @@ def here(claims: Any) -> Any:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("adapters"), study())
     for name in ("pfeiffer2020", "pfeiffer2020-mini"):
-        shutil.copy(ROOT / "studies" / f"{name}.yaml", folder / "studies")
-    shutil.copytree(ROOT / "reference", folder / "reference")
+        shutil.copy(STUDIES[name], folder / "studies")
     process = shell(folder, "snakemake --profile laptop")
     assert process.returncode == 0, process.stderr[-4000:]
     return folder
@@ -92,7 +90,7 @@ def cell(folder: Path, path: str) -> dict[str, Any]:
 
 
 def test_all_exhibits_and_claims_of_the_miniature_are_in_the_slice(loaded: Study) -> None:
-    whole = load_study(ROOT / "studies" / "pfeiffer2020-mini.yaml")
+    whole = load_study(STUDIES["pfeiffer2020-mini"])
     assert (loaded.exhibits.keys(), loaded.claims.keys()) == (whole.exhibits.keys(), whole.claims.keys())
 
 

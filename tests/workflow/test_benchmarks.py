@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import FEW, ROOT, SIZES, blocks, commands, project, shell
+from project import FEW, SIZES, blocks, commands, project, shell
+from shipped import STUDIES
 
 from xlgrid.data import batches
 from xlgrid.plan.grid import cells
@@ -30,12 +31,12 @@ TRAINING = {"americasnli": "facebook/xnli", "belebele": "ehovy/race"}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = project(tmp_path_factory.mktemp("benchmarks"), small())
-    shutil.copy(ROOT / "studies" / "benchmarks.yaml", root / "studies")
+    shutil.copy(STUDIES["benchmarks"], root / "studies")
     return root
 
 
 def test_a_cell_of_each_benchmark_is_planned_with_its_ids_on_the_hub(folder: Path) -> None:
-    planned = cells(load_study(ROOT / "studies" / "benchmarks.yaml"))
+    planned = cells(load_study(STUDIES["benchmarks"]))
     assert {cell.task for cell in planned} == set(BENCHMARKS)
     for task, hub in BENCHMARKS.items():
         cell = next(cell for cell in planned if cell.task == task and cell.target != cell.source)
@@ -53,12 +54,12 @@ def within(example: Any, whole: Any) -> bool:
 
 
 def test_the_page_about_tasks_shows_the_study_and_commands_that_work(folder: Path) -> None:
-    study = yaml.safe_load((ROOT / "studies" / "benchmarks.yaml").read_text())
+    study = yaml.safe_load((STUDIES["benchmarks"]).read_text())
     examples = [yaml.safe_load(block) for block in blocks("docs/how-to/task.md", "yaml")]
     of_benchmarks = [example for example in examples if "ner" not in example["tasks"]]
     assert len(of_benchmarks) == 2 and all(within(example, study) for example in of_benchmarks)
     of_retrieval = yaml.safe_load(blocks("docs/how-to/retrieval.md", "yaml")[1])
-    assert within(of_retrieval["tasks"], yaml.safe_load((ROOT / "studies" / "xtreme.yaml").read_text())["tasks"])
+    assert within(of_retrieval["tasks"], yaml.safe_load((STUDIES["xtreme"]).read_text())["tasks"])
     for command in commands("docs/how-to/task.md"):
         process = shell(folder, command.replace("--cores 1", "-n"))
         assert process.returncode == 0, process.stderr[-4000:]

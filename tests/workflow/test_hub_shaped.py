@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from project import ROOT, blocks, project, shell
+from project import blocks, project, shell
 from safetensors.torch import load_file
+from shipped import STUDIES
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from xlgrid.data import batches
@@ -23,7 +24,7 @@ from xlgrid.heads import HEADS
 from xlgrid.models.load import has_segments, load_model
 from xlgrid.results import records
 
-BASE = yaml.safe_load((ROOT / "studies" / "foroutan2023.yaml").read_text())
+BASE = yaml.safe_load((STUDIES["foroutan2023"]).read_text())
 CHECKPOINTS = {"mbert": "bert-base-multilingual-cased", "xlmr-base": "xlm-roberta-base"}
 E5_FOLDER = "multilingual-e5-small"
 STEMS = {"mbert": "bert", "xlmr-base": "roberta"}
@@ -62,8 +63,7 @@ def study() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("hub"), study())
-    shutil.copy(ROOT / "studies" / "foroutan2023.yaml", folder / "studies")
-    shutil.copytree(ROOT / "reference", folder / "reference")
+    shutil.copy(STUDIES["foroutan2023"], folder / "studies")
     downloads = folder / "downloads"
     for code in ("en", "fr"):
         hub.write_xnli(downloads / "xnli", code)

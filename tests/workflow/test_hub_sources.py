@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from project import ROOT
+from shipped import STUDIES
 
 # Fetches splits, and then checks studies, in one process, since libraries read the address of the Hub when they are imported.
 READ = """
@@ -115,7 +115,7 @@ def publish(root: Path, task: str, data: dict[str, Any], main: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("main", ["script", "parquet"])
 def test_benchmarks_are_read_whatever_the_main_branch_has(tmp_path: Path, main: str) -> None:
-    tasks = yaml.safe_load((ROOT / "studies" / "benchmarks.yaml").read_text())["tasks"]
+    tasks = yaml.safe_load((STUDIES["benchmarks"]).read_text())["tasks"]
     asked, expected = {}, {}
     for task, (language, rows, *_) in MOVED.items():
         entry = tasks[task]

@@ -7,11 +7,10 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import FEW, ROOT, SIZES, project, shell
+from project import FEW, SIZES, project, shell
+from shipped import STUDIES
 
-BASE, PAPER = (
-    yaml.safe_load((ROOT / "studies" / f"{name}.yaml").read_text()) for name in ("foroutan2023-mini", "foroutan2023")
-)
+BASE, PAPER = (yaml.safe_load((STUDIES[name]).read_text()) for name in ("foroutan2023-mini", "foroutan2023"))
 RESULTS = "results/demo"
 TABLES = ["table11", "table12"]
 EXHIBITS = [*TABLES, "figure03", "figure05"]
@@ -34,8 +33,7 @@ def study() -> dict[str, Any]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("miniature"), study())
     for name in ("foroutan2023", "foroutan2023-mini"):
-        shutil.copy(ROOT / "studies" / f"{name}.yaml", folder / "studies")
-    shutil.copytree(ROOT / "reference", folder / "reference")
+        shutil.copy(STUDIES[name], folder / "studies")
     targets = [f"{RESULTS}/exhibits/{name}.csv" for name in (*EXHIBITS, *(f"{name}-published" for name in TABLES))]
     process = shell(folder, f"snakemake --profile laptop {' '.join(targets)}")
     assert process.returncode == 0, process.stderr[-4000:]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from plugin_fixture import install
-from project import FEW, ROOT, SIZES, blocks, commands, project, shell
+from project import FEW, SIZES, blocks, commands, project, shell
+from shipped import STUDIES
 from transformers import AutoModelForMaskedLM
 
 PAGE = "docs/how-to/architecture.md"
@@ -21,7 +22,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project in which the package is installed and the table of the page's study, cut down, is made."""
     [code], [about], [study] = blocks(PAGE, "python"), blocks(PAGE, "toml"), blocks(PAGE, "yaml")
     package = tomllib.loads(about)["project"]
-    first = yaml.safe_load((ROOT / "studies" / "first.yaml").read_text())
+    first = yaml.safe_load((STUDIES["first"]).read_text())
     first["tasks"]["ner"]["options"]["n"] = 100
     first["grids"]["all"] |= {"seed": [1], "method": ["full-ft"], "source": ["qa1"]}
     first["training"] = [{"set": {"steps": 20, "batch_tokens": 1024, "evaluations": 2}}]

@@ -14,6 +14,7 @@ import yaml
 from plugin_fixture import install
 from project import FEW, ROOT, SIZES, blocks, commands, project, shell
 from safetensors.torch import load_file
+from shipped import STUDIES
 from transformers import XLMRobertaForTokenClassification
 
 from xlgrid.data import batches
@@ -39,7 +40,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project in which the package is installed and the table of the page's study, cut down, is made."""
     [code], [about] = blocks(PAGE, "python"), blocks(PAGE, "toml")
     package = tomllib.loads(about)["project"]
-    first = yaml.safe_load((ROOT / "studies" / "first.yaml").read_text())
+    first = yaml.safe_load((STUDIES["first"]).read_text())
     first["encoders"]["mini-xlmr"]["scratch"] |= SIZES
     first["encoders"]["mini-xlmr"]["training"] = FEW
     first["tasks"]["ner"]["options"]["n"] = 100

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from project import ROOT, planned, project, shell, small
+from shipped import STUDIES
 
 RULETAKER = "cells/ruletaker-d0/mini-bert/full-ft/en/fr/seed1.json"
 
@@ -17,8 +18,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project of the demo, a study that extends it with data of its own, the papers' studies, and a broken one."""
     root = project(tmp_path_factory.mktemp("paths"), small())
     for name in ("foroutan2023", "foroutan2023-mini", "pfeiffer2020", "pfeiffer2020-mini"):
-        shutil.copy(ROOT / "studies" / f"{name}.yaml", root / "studies")
-    shutil.copytree(ROOT / "reference", root / "reference")
+        shutil.copy(STUDIES[name], root / "studies")
     mine = {
         "extends": "demo",
         "tasks": {"ner": {"data": {"local": "mine/{language}/{split}.jsonl"}}},

@@ -16,8 +16,7 @@ from xlgrid.products.train import Run
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with all studies, in which nothing has run."""
     folder = project(tmp_path_factory.mktemp("plans"), small())
-    for name in ("studies", "reference"):
-        shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "studies", folder / "studies", dirs_exist_ok=True)
     return folder
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from project import ROOT, blocks, commands, shell
+from shipped import STUDIES
 
 # Pages whose commands run as they stand, in the project in which the demo has run.
 PAGES = (
@@ -32,6 +33,7 @@ ELSEWHERE = {
     "docs/how-to/architecture.md": "tests/workflow/test_own_architecture.py",
     "docs/how-to/head.md": "tests/workflow/test_own_head.py",
     "docs/how-to/exhibit.md": "tests/workflow/test_own_exhibit.py",
+    "docs/how-to/cluster-of-your-own.md": "tests/workflow/test_own_cluster.py",
     "docs/how-to/task.md": "tests/workflow/test_benchmarks.py",
     "docs/papers/foroutan2023.md": "tests/workflow/test_plans.py",
     "docs/papers/luo2021.md": "tests/workflow/test_plans.py",
@@ -121,7 +123,7 @@ def test_a_command_runs(finished: Path, command: str, request: pytest.FixtureReq
 
 
 def test_the_study_of_the_readme_is_that_of_its_file() -> None:
-    assert blocks("README.md", "yaml") == [(ROOT / "studies" / "first.yaml").read_text()]
+    assert blocks("README.md", "yaml") == [(STUDIES["first"]).read_text()]
 
 
 def rows(table: str) -> dict[tuple[str, ...], list[float]]:

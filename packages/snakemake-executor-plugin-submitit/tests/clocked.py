@@ -46,7 +46,7 @@ class Cluster(Queue):
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
-        self.clock, self.stuck = clock, {}
+        self.clock = clock
         self.asked: list[float] = []
         self.ended: dict[str, str] = {}
         self.silent: Exception | None = None
@@ -60,6 +60,9 @@ class Cluster(Queue):
 
     def cancel(self, tasks: Collection[str]) -> None:
         self.cancelled += tasks
+
+    def showing(self, task: str) -> str:
+        return f"show {task}"
 
     def gaps(self) -> list[float]:
         """The seconds between questions."""

@@ -7,6 +7,7 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
 from snakemake_executor_plugin_submitit import Executor
 from snakemake_executor_plugin_submitit.bundles import Job
+from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
 from snakemake_executor_plugin_submitit.ending import RunningJob
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.verdicts import Verdict
@@ -14,6 +15,8 @@ from snakemake_executor_plugin_submitit.verdicts import Verdict
 
 class Dispatcher:
     """Notes the calls of the executor; `verdicts` come with the next poll, or `error` is raised in their place."""
+
+    cluster = Cluster()
 
     def __init__(self) -> None:
         self.added: list[str] = []

@@ -1,17 +1,21 @@
 """A cluster for tests of the dispatcher: nothing runs, and the test says what becomes of the tasks."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, read_bundle
+from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
+from snakemake_executor_plugin_submitit.clusters.slurm import Slurm
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.submission import Settings
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, Waiting
 
 
-class Stub:
+class Stub(Cluster):
     """A cluster that accepts tasks and never runs anything.
 
     Attributes:
@@ -19,26 +23,20 @@ class Stub:
         state: of all tasks.
     """
 
-    name = "local"
-    stuck: dict[str, str] = {}
-    excluded: Sequence[str] = ()
-    waiting: Collection[str] = ()
+    name = "stub"
+    is_local = True
+    ends = Slurm.ends
 
     def __init__(self) -> None:
+        super().__init__()
         self.submitted: list[Path] = []
         self.state: str | None = None
 
     def can_spare(self, place: str) -> bool:
-        return self.name != "local"
+        return not self.is_local
 
     def room(self, request: Request) -> tuple[int, int] | None:
         return 1, 2
-
-    def learn(self) -> None:
-        pass
-
-    def longest(self, request: Request, minutes: int) -> int | None:
-        return None
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         self.submitted += bundles
@@ -49,17 +47,21 @@ class Stub:
         bundles = (read_bundle(folder) for folder in self.submitted)
         return [[job.key for job in bundle.jobs] for bundle in bundles if bundle]
 
-    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
+    def states(self, tasks: Mapping[str, str]) -> dict[str, str | None]:
         return {task: self.state for task in tasks}
 
-    def cancel(self, tasks: Collection[str]) -> None:
+    def cancel(self, tasks: Mapping[str, str]) -> None:
         self.state = "CANCELLED"
 
     def stray(self, folder: Path, name: str) -> dict[int, str]:
         return {}
 
-    def hurry(self) -> None:
-        pass
+
+def asks(**values: Any) -> Request:
+    """A request with these fields, and with all other values as options of the cluster's own."""
+    known = {field.name for field in fields(Request)}
+    own = {name: value for name, value in values.items() if name not in known}
+    return Request(**{name: value for name, value in values.items() if name in known}).having(**own)
 
 
 def dispatcher(cluster: Stub, folder: Path, unreachable_minutes: float = 120) -> tuple[Dispatcher, list[str]]:

@@ -29,7 +29,8 @@ class Queue(Stub):
         known: what the queue tells about an array whose submission was not answered; an error is raised.
     """
 
-    name = "slurm"
+    name = "queue"
+    is_local = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class Head:
         settings = Settings(self.ledger, array_size, 600, Bundle((), str(folder), slots=slots))
         self.followed = Tasks()
         self.reports: list[tuple[str, str]] = []
-        self.judge = Judge(self.ledger, cluster.name, 3, self.followed, Breaker(cluster, self.report, print))
+        self.judge = Judge(self.ledger, 3, self.followed, Breaker(cluster, self.report, print))
         self.tasks: dict[str, str] = {}
         pool = Pool(Mail(), self.followed)
         self.submitter = Submitter(

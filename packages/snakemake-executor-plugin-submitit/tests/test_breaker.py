@@ -38,9 +38,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 class Site:
     """A head and its cluster, on which each job is a task of its own; the test says where each task runs, and how it ends."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, is_local: bool) -> None:
         self.cluster = Queue()
-        self.cluster.name = name
+        self.cluster.is_local = is_local  # type: ignore[misc]
         self.head, self.messages = dispatcher(self.cluster, folder / "ledger")
         self.head.submitter.cluster = self.cluster
         self.verdicts: dict[str, str | None] = {}
@@ -70,12 +70,12 @@ class Site:
 
 @pytest.fixture
 def slurm(tmp_path: Path, clock: Clock) -> Site:
-    return Site(tmp_path, "slurm")
+    return Site(tmp_path, is_local=False)
 
 
 @pytest.fixture
 def local(tmp_path: Path, clock: Clock) -> Site:
-    site = Site(tmp_path, "local")
+    site = Site(tmp_path, is_local=True)
     site.cluster.room = lambda request: (100, 100)  # type: ignore[method-assign]
     return site
 

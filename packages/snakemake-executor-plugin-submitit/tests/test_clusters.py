@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from stub import asks
 from submitit.core.utils import DelayedSubmission
 
+from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Refused, python
 from snakemake_executor_plugin_submitit.clusters.commands import Commands
-from snakemake_executor_plugin_submitit.clusters.local import birth, devices
-from snakemake_executor_plugin_submitit.clusters.slurm import Slurm, clean_environment
+from snakemake_executor_plugin_submitit.clusters.local import Local, birth, devices
+from snakemake_executor_plugin_submitit.clusters.slurm import Slurm, clean_environment, parameters
+from snakemake_executor_plugin_submitit.clusters.slurm import extra as extra_options
 from snakemake_executor_plugin_submitit.resources import Request
 
 # What scontrol says of a job that its controller does not know.
@@ -59,7 +62,7 @@ def slurm(commands: Bin) -> Slurm:
 
 def submit(slurm: Slurm, folder: Path, count: int) -> list[str]:
     bundles = [folder / "array" / str(number) for number in range(count)]
-    request = Request(cpus=3, extra="--nice=5")
+    request = asks(cpus=3, extra="--nice=5")
     return slurm.submit(folder / "array" / "submitit", "rule-1", bundles, request, 30)
 
 
@@ -93,6 +96,7 @@ def test_the_script_of_a_task_sets_it_up_and_becomes_the_worker(slurm: Slurm, tm
     assert [line for line in lines if line.startswith(f"exec {sys.executable} -P ")] == [lines[-1]]
     assert "srun" not in lines[-1]
     assert not any("--array" in line for line in lines), "Slurm would give the task another name"
+    assert "export SUBMITIT_NODE=$SLURMD_NODENAME" in lines
     assert lines.index("module load cuda") < lines.index("export OMP_NUM_THREADS=3") < len(lines) - 1
 
 
@@ -175,6 +179,119 @@ def test_an_sbatch_that_does_not_answer_has_refused_nothing(slurm: Slurm, comman
         submit(slurm, tmp_path, 1)
 
 
+# Requests.
+
+
+def test_what_a_task_asks_for_grows_with_the_jobs_it_runs_at_a_time_but_for_gpus() -> None:
+    named = parameters(asks(cpus=2, mem_mb=2048, gpus=1, partition="small"), slots=3, minutes=90)
+    assert named == {
+        "timeout_min": 90,
+        "cpus_per_task": 6,
+        "mem_gb": 6,
+        "gpus_per_node": 1,
+        "slurm_partition": "small",
+    }
+
+
+def test_memory_per_core_replaces_memory() -> None:
+    named = parameters(asks(mem_mb_per_cpu=500), 1, 60)
+    assert named["slurm_mem_per_cpu"] == "500M" and "mem_gb" not in named
+
+
+def test_gres_replaces_gpus() -> None:
+    named = parameters(asks(gpus=1, gres="gpu:a100:1"), 1, 60)
+    assert named["slurm_gres"] == "gpu:a100:1" and "gpus_per_node" not in named
+
+
+def test_a_task_without_gpus_or_memory_asks_for_neither() -> None:
+    assert parameters(asks(), 1, 60) == {"timeout_min": 60, "cpus_per_task": 1}
+
+
+def test_options_of_sbatch_are_those_of_its_command_line() -> None:
+    extra = "--nice=5 --exclusive --comment='two words' --export=A=1 --switches="
+    options = {"nice": "5", "exclusive": True, "comment": "two words", "export": "A=1", "switches": ""}
+    assert extra_options(asks(extra=extra)) == options
+    assert extra_options(asks()) == {}
+
+
+@pytest.mark.parametrize("extra", ["-n 5", "nice=5", "--", "--=5", "--nice 5"])
+def test_options_in_another_form_are_refused(extra: str) -> None:
+    with pytest.raises(ValueError, match="not of the form --option"):
+        extra_options(asks(extra=extra))
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [
+        ("gpu", 1),
+        ("gpu:2", 2),
+        ("gpu:a100", 1),
+        ("gpu:a100:3", 3),
+        ("gres/gpu:2", 2),
+        ("lustre:1,gpu:2", 2),
+        ("shard:4", 1),
+        ("gpumem:4", 1),
+    ],
+)
+def test_generic_resources_that_are_gpus_are_gpus_here_and_on_this_machine(slurm: Slurm, gres: str, gpus: int) -> None:
+    request = asks(gpus=1, gres=gres)
+    assert (slurm.adapt(request).gpus, Local().adapt(request)) == (gpus, Request(gpus=gpus))
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"extra": "-n 5"}, "not of the form --option"),
+        ({"clusters": "all"}, "clusters must be names of clusters"),
+        ({"extra": "--clusters=all"}, "clusters must be names of clusters"),
+    ],
+)
+def test_a_request_that_slurm_cannot_grant_is_refused_before_it_is_submitted(
+    slurm: Slurm, request_: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        slurm.adapt(asks(**request_))
+
+
+def test_a_task_is_named_with_its_cluster_for_commands_of_slurm(slurm: Slurm) -> None:
+    assert slurm.argument("1_0;wice") == "1_0 --clusters=wice"
+    assert slurm.showing("1_0;wice") == "scontrol show job 1_0 --clusters=wice"
+
+
+# Ends.
+
+
+@pytest.mark.parametrize(
+    ("word", "cause"),
+    [
+        ("CANCELLED by 0", failures.CANCELLED),
+        ("CANCELLED", failures.CANCELLED),
+        ("NODE_FAIL", failures.NODE_FAILURE),
+        ("FAILED", failures.KILLED),
+        ("", failures.KILLED),
+    ],
+)
+def test_the_cause_of_the_end_of_a_task_is_the_first_word_of_slurm(slurm: Slurm, word: str, cause: str) -> None:
+    assert slurm.cause(word, "") == cause
+
+
+@pytest.mark.parametrize(
+    ("state", "line", "cause"),
+    [
+        ("FAILED", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", failures.OUT_OF_MEMORY),
+        ("GONE", "slurmstepd: error: Detected 2 oom-kill event(s) in step 7.batch cgroup.", failures.OUT_OF_MEMORY),
+        ("FAILED", "slurmstepd: error: Exceeded job memory limit", failures.OUT_OF_MEMORY),
+        ("FAILED", "a job said: slurmstepd: error: oom_kill", failures.KILLED),
+        ("NODE_FAIL", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", failures.NODE_FAILURE),
+    ],
+)
+def test_slurm_tells_in_the_log_of_a_task_that_its_memory_was_used_up(
+    slurm: Slurm, state: str, line: str, cause: str
+) -> None:
+    """Without accounting the state does not tell."""
+    assert slurm.cause(state, f"the log:\nsome words\n{line}\n") == cause
+
+
 # Limits.
 
 PARTITIONS = """\
@@ -202,7 +319,7 @@ def test_a_task_may_request_what_its_partition_allows(
 ) -> None:
     commands.answer("scontrol", PARTITIONS)
     slurm.learn()
-    assert slurm.longest(Request(partition=partition, extra=extra), minutes) == longest
+    assert slurm.longest(asks(partition=partition, extra=extra), minutes) == longest
 
 
 @pytest.mark.parametrize(
@@ -224,14 +341,14 @@ def test_a_task_may_request_what_its_quality_of_service_allows(
     commands.answer("scontrol")
     commands.answer("sacctmgr", "free|\nquick|01:00:00\nnormal|2-00:00:00\n")
     slurm.learn()
-    assert slurm.longest(Request(qos=qos, extra=extra), minutes) == longest
+    assert slurm.longest(asks(qos=qos, extra=extra), minutes) == longest
 
 
 def test_the_least_limit_that_leaves_a_job_its_time_counts(slurm: Slurm, commands: Bin) -> None:
     commands.answer("scontrol", PARTITIONS)
     commands.answer("sacctmgr", "quick|00:20:00\n")
     slurm.learn()
-    request = Request(partition="short", qos="quick")
+    request = asks(partition="short", qos="quick")
     assert [slurm.longest(request, minutes) for minutes in (20, 21, 31)] == [20, 30, None]
 
 
@@ -239,7 +356,7 @@ def test_without_accounting_the_limits_of_partitions_are_known(slurm: Slurm, com
     commands.answer("scontrol", PARTITIONS)
     commands.answer("sacctmgr", error="You are not running a supported accounting_storage plugin\n", code=1)
     slurm.learn()
-    assert slurm.longest(Request(partition="short"), 30) == 30
+    assert slurm.longest(asks(partition="short"), 30) == 30
 
 
 def test_a_busy_slurm_is_asked_again_for_its_limits_and_one_that_tells_nobody_is_not(
@@ -345,7 +462,7 @@ def test_each_cluster_is_asked_about_its_own_tasks(slurm: Slurm, wice: Bin) -> N
 
 
 @pytest.mark.parametrize(
-    "request_", [Request(clusters="genius,wice"), Request(extra="--clusters=genius,wice")], ids=["setting", "extra"]
+    "request_", [asks(clusters="genius,wice"), asks(extra="--clusters=genius,wice")], ids=["setting", "extra"]
 )
 def test_an_array_is_looked_for_on_all_clusters_that_may_have_it(
     slurm: Slurm, wice: Bin, tmp_path: Path, request_: Request

@@ -259,7 +259,7 @@ def test_groups_of_jobs_that_are_ready_together_are_submitted_together(tmp_path:
     """The first group does not make the others wait for more jobs, as they do while earlier jobs run."""
 
     class Queue(Stub):
-        name = "slurm"
+        is_local = False
 
         def room(self, request: Request) -> None:
             return None

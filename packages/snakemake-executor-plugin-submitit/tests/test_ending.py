@@ -76,7 +76,7 @@ def test_a_head_that_ends_waits_for_a_task_whose_jobs_have_ended_and_leaves_the_
 def test_tasks_of_this_machine_end_without_a_long_pause(
     clock: Clock, cluster: Cluster, tmp_path: Path, messages: list[str]
 ) -> None:
-    cluster.name = "local"
+    cluster.is_local = True  # type: ignore[misc]
     head = begin(cluster, tmp_path, messages)
     submitted(head, clock)
     head.cancel()
@@ -98,7 +98,7 @@ def test_a_head_gives_up_on_tasks_that_do_not_end_cancels_them_again_and_names_t
     head.rest()
     assert 29 < clock.now - begin < 32
     assert 4 <= cluster.cancelled.count("1_0") <= 7
-    assert messages == ["submitit: still in the queue of slurm, please cancel: 1_0"]
+    assert messages == ["submitit: still in the queue of queue, please cancel: 1_0"]
 
 
 def test_a_head_that_ends_does_not_wait_for_a_cluster_that_hangs(
@@ -110,7 +110,7 @@ def test_a_head_that_ends_does_not_wait_for_a_cluster_that_hangs(
     count = len(cluster.asked)
     head.rest()
     assert len(cluster.asked) == count + 1
-    assert messages == ["submitit: still in the queue of slurm, please cancel: 1_0"]
+    assert messages == ["submitit: still in the queue of queue, please cancel: 1_0"]
 
 
 def test_a_head_that_ends_asks_a_cluster_again_that_refuses(
@@ -122,7 +122,7 @@ def test_a_head_that_ends_asks_a_cluster_again_that_refuses(
     count = len(cluster.asked)
     head.rest(5)
     assert len(cluster.asked) == count + 5
-    assert messages == ["submitit: still in the queue of slurm, please cancel: 1_0"]
+    assert messages == ["submitit: still in the queue of queue, please cancel: 1_0"]
 
 
 def test_a_head_that_ends_cancels_what_it_had_still_to_cancel(head: Dispatcher, clock: Clock, cluster: Cluster) -> None:

@@ -38,7 +38,7 @@ def executor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Alone:
     alone = Alone()
     alone.events, alone.messages, alone.backups, alone.marks = [], [], [], {}
     alone.dispatcher = Dispatcher()
-    alone.defaults, alone.partitions = Request(), []
+    alone.defaults = Request()
     alone.executor_settings = ExecutorSettings()
     alone.logger = SimpleNamespace(error=alone.messages.append)
     persistence = SimpleNamespace(

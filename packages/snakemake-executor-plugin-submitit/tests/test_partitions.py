@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stub import asks
 
-from snakemake_executor_plugin_submitit.partitions import EXAMPLE, Partition, choose, read_partitions
-from snakemake_executor_plugin_submitit.resources import Request
+from snakemake_executor_plugin_submitit.clusters.partitions import EXAMPLE, Partition, read_partitions
+from snakemake_executor_plugin_submitit.clusters.slurm import Slurm
 
 TABLE = """\
 partitions:
@@ -26,7 +27,9 @@ def table(tmp_path: Path) -> list[Partition]:
 
 
 def chosen(table: list[Partition], slots: int = 1, **request: Any) -> str | None:
-    return choose(Request(**request), table, slots, "partitions.yaml").partition
+    slurm = object.__new__(Slurm)
+    slurm.partitions, slurm.slots, slurm.table = table, slots, "partitions.yaml"
+    return slurm.adapt(asks(**request)).option("partition")
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from stub import Stub
 
 import snakemake_executor_plugin_submitit as plugin
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import Bundle
+from snakemake_executor_plugin_submitit.clusters import CLUSTERS
 from snakemake_executor_plugin_submitit.clusters.local import Local
 from snakemake_executor_plugin_submitit.clusters.slurm import BUSY, HOPELESS
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
-from snakemake_executor_plugin_submitit.resources import TABLE
 
 LOAD = """
 import sys
@@ -37,9 +38,14 @@ def test_every_setting_has_a_sentence_of_help_and_a_default() -> None:
 
 
 def test_settings_that_a_resource_overrides_say_so() -> None:
-    settings = {field.name: field.metadata["help"] for field in fields(plugin.ExecutorSettings)}
-    named = [name for name, (where, _) in TABLE.items() if where in settings and name in settings[where]]
-    assert {TABLE[name][0] for name in named} == {"partition", "account", "qos", "constraint", "clusters", "gres"}
+    wrong = [
+        (cluster.name, setting)
+        for cluster in CLUSTERS.values()
+        for setting, help in cluster.settings.items()
+        if (names := [name for name, option in cluster.resources.items() if option == setting])
+        and not any(name in help for name in names)
+    ]
+    assert wrong == []
 
 
 ANOTHER = """
@@ -234,7 +240,7 @@ def test_an_exit_code_that_stands_for_a_signal_is_shown_as_the_signal(code: int,
 )
 def test_a_disk_or_a_gpu_that_fails_is_the_trouble_of_its_host(line: str) -> None:
     assert failures.of_exit(1, [f"some words\n{line}\n"]) == failures.HOST
-    assert failures.of_state("FAILED", f"the log:\n{line}\n") == failures.HOST
+    assert Stub().cause("FAILED", f"the log:\n{line}\n") == failures.HOST
     assert failures.reason(f"exit code 1\nlog:\n{line}\nthe end") == line
 
 
@@ -251,35 +257,6 @@ def test_a_disk_or_a_gpu_that_fails_is_the_trouble_of_its_host(line: str) -> Non
 )
 def test_a_mistake_of_a_job_is_no_trouble_of_its_host(log: str) -> None:
     assert failures.of_exit(1, [log]) == failures.EXCEPTION
-
-
-@pytest.mark.parametrize(
-    ("word", "cause"),
-    [
-        ("CANCELLED by 0", failures.CANCELLED),
-        ("CANCELLED", failures.CANCELLED),
-        ("NODE_FAIL", failures.NODE_FAILURE),
-        ("FAILED", failures.KILLED),
-        ("", failures.KILLED),
-    ],
-)
-def test_the_cause_of_the_end_of_a_task_is_the_first_word_of_slurm(word: str, cause: str) -> None:
-    assert failures.of_state(word) == cause
-
-
-@pytest.mark.parametrize(
-    ("state", "line", "cause"),
-    [
-        ("FAILED", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", failures.OUT_OF_MEMORY),
-        ("GONE", "slurmstepd: error: Detected 2 oom-kill event(s) in step 7.batch cgroup.", failures.OUT_OF_MEMORY),
-        ("FAILED", "slurmstepd: error: Exceeded job memory limit", failures.OUT_OF_MEMORY),
-        ("FAILED", "a job said: slurmstepd: error: oom_kill", failures.KILLED),
-        ("NODE_FAIL", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", failures.NODE_FAILURE),
-    ],
-)
-def test_slurm_tells_in_the_log_of_a_task_that_its_memory_was_used_up(state: str, line: str, cause: str) -> None:
-    """Without accounting the state does not tell."""
-    assert failures.of_state(state, f"the log:\nsome words\n{line}\n") == cause
 
 
 def test_a_kernel_that_does_not_tell_has_killed_nothing(tmp_path: Path) -> None:

@@ -191,5 +191,12 @@ def test_a_place_has_the_gpus_of_a_task_only_where_this_machine_is_the_cluster(
 ) -> None:
     monkeypatch.setenv("SUBMITIT_HOLDS", "2:0,1")
     monkeypatch.setenv("SUBMITIT_EXECUTOR", executor)
-    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    monkeypatch.delenv("SUBMITIT_NODE", raising=False)
     assert place() == f"{socket.gethostname()}{gpus}"
+
+
+def test_a_place_has_the_cluster_s_name_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only under this name can the cluster be told to send no task there."""
+    monkeypatch.delenv("SUBMITIT_HOLDS", raising=False)
+    monkeypatch.setenv("SUBMITIT_NODE", "node7")
+    assert place() == "node7"

@@ -119,11 +119,11 @@ def test_a_variable_of_sbatch_holds_where_no_setting_and_no_rule_says_otherwise(
 ) -> None:
     monkeypatch.setenv(variable, value)
     executor = begin(tmp_path / "ledger", cluster="slurm")
-    assert getattr(executor.defaults, name) == expected
+    assert executor.defaults.option(name) == expected
     assert [variable in warning for warning in executor.warnings] == [True]
     assert variable not in os.environ, "to sbatch it would overrule a rule"
     monkeypatch.setenv(variable, value)
-    assert getattr(begin(tmp_path / "set", cluster="slurm", **{name: "other"}).defaults, name) == "other"
+    assert begin(tmp_path / "set", cluster="slurm", **{name: "other"}).defaults.option(name) == "other"
 
 
 def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -230,9 +230,11 @@ def test_a_job_without_runtime_has_an_hour_in_a_queue(head: Head, cluster: Queue
     assert cluster.minutes == [63]
 
 
-def test_a_worker_knows_how_many_gpus_its_task_has_requested(head: Head, cluster: Queue) -> None:
+def test_a_worker_knows_how_many_gpus_its_task_has_requested(tmp_path: Path) -> None:
+    cluster = Stub()
+    head = Head(tmp_path, cluster)
     head.add(1, Request())
-    head.add(1, Request(gres="gpu:a100:2"))
+    head.add(1, Request(gpus=2))
     head.flush()
     assert sorted(written(cluster, number).gpus for number in range(2)) == [0, 2]
 
@@ -260,7 +262,7 @@ def test_an_accepted_array_is_recorded_for_the_next_head(head: Head, cluster: Qu
     [array] = head.ledger.iterdir()
     about = json.loads((array / "array.json").read_text())
     assert cluster.names == [array_name(array)], "the next head does not find an array whose answer was lost"
-    assert (about["cluster"], about["tasks"]) == ("slurm", ["1_0", "1_1"])
+    assert (about["cluster"], about["tasks"]) == (cluster.name, ["1_0", "1_1"])
     assert head.tasks == {"rule0": "1_0", "rule1": "1_1"}
     assert {job.state for task in head.followed.all for job in task.jobs} == {JobState.CLAIMED}
     assert head.submitter.booked_at > time.time() - 60, "the cluster is asked soon after a submission"

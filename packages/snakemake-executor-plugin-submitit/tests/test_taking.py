@@ -31,8 +31,8 @@ class Bench:
         return self.folder / name / "0"
 
     def start(self, home: Path) -> None:
-        module = "snakemake_executor_plugin_submitit.worker"
-        self.process = subprocess.Popen([sys.executable, "-m", module, str(home)])
+        command = [sys.executable, "-m", "snakemake_executor_plugin_submitit", "run", str(home)]
+        self.process = subprocess.Popen(command)
 
     def await_message(self, kind: str, at: Path) -> tuple[dict[str, Any], Any]:
         deadline = time.monotonic() + 20

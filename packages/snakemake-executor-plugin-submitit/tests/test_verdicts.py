@@ -18,7 +18,7 @@ MAX_REQUEUES = 2
 
 @pytest.fixture
 def judge(tmp_path: Path) -> Judge:
-    return Judge(tmp_path, "slurm", MAX_REQUEUES, Tasks(), Breaker(Stub(), lambda kind, trouble: None, print))
+    return Judge(tmp_path, MAX_REQUEUES, Tasks(), Breaker(Stub(), lambda kind, trouble: None, print))
 
 
 def claimed(judge: Judge, folder: Path, *states: str | None) -> Task:
@@ -78,7 +78,7 @@ def test_a_failure_is_noted_and_a_success_is_not(judge: Judge, tmp_path: Path) -
     assert noted == {
         "outputs": ["1.txt"],
         "rule": "rule",
-        "cluster": "slurm",
+        "cluster": "stub",
         "cause": "NaN",
         "message": "exit code 1",
         "logs": [],
@@ -185,12 +185,15 @@ def test_the_jobs_of_a_task_that_a_head_stopped_run_again(
     assert judge.verdicts == []
 
 
-def test_a_task_whose_memory_slurm_found_used_up_fails_its_job_for_that(judge: Judge, tmp_path: Path) -> None:
+def test_the_cluster_tells_the_cause_by_its_word_and_the_log_of_the_task(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = claimed(judge, tmp_path, "running")
     with (task.folder.parent / "submitit" / "7_0_0_log.out").open("a") as log:
-        log.write("slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.\n")
+        log.write("memory limit exceeded\n")
+    monkeypatch.setattr(judge.cluster, "cause", lambda word, log: f"{word} {log.splitlines()[-1]}")
     judge.settle(task, GONE)
-    assert causes(judge) == {"0": failures.OUT_OF_MEMORY}
+    assert causes(judge) == {"0": f"{GONE} memory limit exceeded"}
 
 
 def settled(judge: Judge, folder: Path, word: str, *states: str | None) -> list[str]:

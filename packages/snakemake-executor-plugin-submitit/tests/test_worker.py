@@ -128,7 +128,7 @@ class Place:
         return folder
 
     def start(self, bundle: Path) -> subprocess.Popen[str]:
-        command = [str(self.bin / "python"), "-P", "-m", "snakemake_executor_plugin_submitit.worker", str(bundle)]
+        command = [str(self.bin / "python"), "-P", "-m", "snakemake_executor_plugin_submitit", "run", str(bundle)]
         return subprocess.Popen(
             command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

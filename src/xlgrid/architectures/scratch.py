@@ -59,7 +59,7 @@ def architecture_of(fields: Any) -> Any:
             advice = (
                 "leave it out"
                 if "architecture" in fields
-                else f"leave it out, or set `architecture: {(others or [name])[0]}`"
+                else f"leave it out, or set `architecture: {' or '.join(others or [name])}`"
             )
             problems[str(key)] = (
                 f"key {key!r} is for architecture {' and '.join(others)}, and this one is {name}: {advice}"

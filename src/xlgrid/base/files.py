@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# The studies and the published numbers that come with xlgrid, in folders of the same names as in a project.
+# The studies that come with xlgrid and belong to no paper, in a folder of the same name as in a project.
 SHIPPED = Path(__file__).parents[1] / "shipped"
 
 
@@ -38,11 +38,6 @@ def whole(path: str | Path) -> Iterator[Path]:
         raise OSError(error.errno, f"cannot write {path}: {advice}, then run the same command again") from error
     finally:
         aside.unlink(missing_ok=True)
-
-
-def or_shipped(path: Path) -> Path:
-    """A file of the project, as a path from the working directory; where the project lacks it, the one that comes with xlgrid."""
-    return SHIPPED / path if (SHIPPED / path).is_file() and not path.is_file() else path
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -26,9 +26,11 @@ def check(study: StudyName, lock: ConfiguredLock = None) -> None:
 
 
 def doctor(
-    submit: Annotated[bool, typer.Option("--submit", help="also submit a job of one second to Slurm")] = False,
+    submit: Annotated[
+        bool, typer.Option("--submit", help="also run a job of one second on each cluster that answers")
+    ] = False,
 ) -> None:
-    """Check this machine: Python, PATH, packages, Slurm, GPUs, fonts, the folder of results and its disk.
+    """Check this machine: Python, PATH, packages, clusters, GPUs, fonts, the folder of results and its disk.
 
     ✗ marks a problem, ✓ what is in order, ? what could not be asked or only you can decide. The exit status is 1 if there is a problem.
     """

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from xlgrid.base.files import or_shipped, write_text
+from xlgrid.base.files import write_text
+from xlgrid.base.papers import study_file
 from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.plan import Plan
 from xlgrid.products.report import Report, StudyCopy
@@ -60,12 +61,12 @@ def load_study(study: str | Path) -> Study:
 
 def study_path(study: str | Path) -> Path:
     """The file of a study that is named by its path, or by its name: in studies/, or one that comes with xlgrid."""
-    return or_shipped(_in_project(study))
+    return _or_shipped(_in_project(study))
 
 
 def study_named(name: str) -> Path:
     """The file of the study of a name: in studies/, or one that comes with xlgrid."""
-    return or_shipped(_in_studies(name))
+    return study_file(name)
 
 
 def named(plan: Plan) -> str:
@@ -102,6 +103,11 @@ def _in_studies(name: str | Path) -> Path:
     return Path("studies") / f"{name}.yaml"
 
 
+def _or_shipped(path: Path) -> Path:
+    """The path of a study; where the project has no such file in studies/, that of the study of this name which comes with xlgrid."""
+    return study_file(path.stem) if path == _in_studies(path.stem) else path
+
+
 def project_of(study: str | Path) -> Path:
     """The folder of the project with a study or its results: the working directory, or else the nearest one above it."""
     path = _in_project(study)
@@ -122,7 +128,7 @@ def file_in(root: Path, study: str | Path) -> Path:
     """
     path = _in_project(study)
     candidates = root / path, root / StudyCopy(path.stem, path.stem).path
-    return next((file for file in candidates if file.is_file()), or_shipped(path))
+    return next((file for file in candidates if file.is_file()), _or_shipped(path))
 
 
 def copy_study(plan: Plan) -> None:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from pydantic import Field, ValidationError
 
 from xlgrid.base.names import unknown
-from xlgrid.base.plugins import Extensible
 from xlgrid.base.settings import LocalPath, Strict, plainly
 from xlgrid.data import downloads
 from xlgrid.data.sources import SPLITS
@@ -147,16 +146,6 @@ def _file_of(name: str, default_study: str) -> Path:
 def with_ancestors(plans: Mapping[str, Plan]) -> dict[str, Plan]:
     """The plans, and those of the studies that they extend, by name."""
     return {each.study.name: each for plan in plans.values() for each in (*plan.ancestors, plan)} | {**plans}
-
-
-RULES = Extensible[Any](
-    "rules", "xlgrid.rules", {}, lambda name, value: hasattr(value, "__file__"), "a package with rules.smk"
-)
-
-
-def rule_files() -> list[str]:
-    """The files of rules that papers and other installed packages add."""
-    return [str(Path(RULES.find(name).__file__).with_name("rules.smk")) for name in RULES.names()]
 
 
 def either(values: Iterable[str]) -> str:

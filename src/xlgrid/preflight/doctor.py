@@ -1,4 +1,4 @@
-"""Checks of this machine: Python, PATH, packages, Slurm, GPUs, fonts, and the folder of results."""
+"""Checks of this machine: Python, PATH, packages, clusters, GPUs, fonts, and the folder of results."""
 
 import platform
 import shutil
@@ -8,10 +8,10 @@ from importlib import metadata
 from pathlib import Path
 
 from xlgrid.base import device
+from xlgrid.preflight.clusters import cluster_lines
 from xlgrid.preflight.lines import Line, State
 from xlgrid.preflight.machine import RESULTS, elsewhere, existing, unwritable
 from xlgrid.preflight.room import gigabytes
-from xlgrid.preflight.slurm import slurm_lines
 
 LOCK = Path("envs/lock.txt")
 # Major version of CUDA -> the oldest driver for it, and the index of torch's builds for an older CUDA.
@@ -38,14 +38,14 @@ def machine_lines(submit: bool = False, lock: Path = LOCK) -> Iterator[Line]:
     """A line for each part of the machine and of its environment.
 
     Args:
-        submit: whether a job of one second is submitted to Slurm.
+        submit: whether a job of one second is submitted to each cluster that answers.
         lock: the file with the exact version of each package.
     """
     yield python_line(platform.python_version(), metadata.metadata("xlgrid")["Requires-Python"])
     for name in ("xlgrid", "snakemake"):
         yield command_line(name)
     yield environment_line(lock)
-    yield from slurm_lines(submit)
+    yield from cluster_lines(submit)
     yield gpu_line()
     yield font_line()
     yield results_line(RESULTS)

@@ -18,7 +18,7 @@ class Line(NamedTuple):
 
     Attributes:
         state: whether there is a problem, whether all is in order, or whether that is open: the check could not be made, or it
-            depends on what only the user knows, such as whether Slurm will run the study.
+            depends on what only the user knows, such as whether a cluster will run the study.
         thing: what was checked, such as "data ner".
         text: the result; of a problem, also what to do next.
     """

@@ -45,7 +45,9 @@ def room_lines(plan: Plan) -> Iterator[Line]:
         yield Line(State.GOOD, "memory", text)
     elif shutil.which("sbatch"):
         yield Line(
-            State.OPEN, "memory", f"{text}, which does not matter if Slurm runs the study: see `mem_mb` in slurm/"
+            State.OPEN,
+            "memory",
+            f"{text}, which does not matter if a cluster runs the study: see `mem_mb` in its profile",
         )
     else:
         yield Line(State.PROBLEM, "memory", f"{text}: take a larger machine, or a smaller encoder")

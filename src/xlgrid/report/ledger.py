@@ -2,8 +2,8 @@
 
 It is a folder, `.snakemake/submitit` unless `--submitit-folder` names another, of files that appear whole and may vanish at any time:
 
-    {chunk}/array.json                {"submitted": unix seconds, "cluster": "slurm" or "local", "host": ..., "tasks": [...]}, once the
-                                      cluster has taken it; a task of the cluster `local` is "{process}.{its start}"
+    {chunk}/array.json                {"submitted": unix seconds, "cluster": ..., "host": ..., "tasks": [...]}, once the cluster has taken
+                                      it; where a host is stated, all tasks are on it, and a task is "{process}.{its start}"
     {chunk}/{bundle}/bundle.json      {"jobs": [{"rule": "train", "outputs": ["results/...", ...], ...}, ...], ...}
     {chunk}/{bundle}/status/{i}.json  of job i of the bundle, once it runs: {"state": "running", "started": unix seconds,
                                       ...}, at last {"state": "done" or "failed", "ended": ..., "cause": ..., "message":
@@ -91,7 +91,7 @@ def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
 def _ended_here(about: dict[str, Any]) -> set[str]:
     """The bundles of a chunk whose tasks ran on this machine and are there no longer, as after a reboot."""
     tasks = about.get("tasks")
-    if about.get("cluster") != "local" or about.get("host") != socket.gethostname() or not isinstance(tasks, list):
+    if about.get("host") != socket.gethostname() or not isinstance(tasks, list):
         return set()
     return {str(number) for number, task in enumerate(tasks) if task and not _is_there(str(task))}
 

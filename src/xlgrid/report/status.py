@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
+from xlgrid.base.profiles import profiles
 from xlgrid.plan.load import options_of
 from xlgrid.plan.plan import Plan
 from xlgrid.products.report import Report
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 REASONS = 3
 # Tasks, encoders and methods whose runs have learnt nothing that are printed.
 KINDS = 3
-# The cluster of a failed job -> the options of Snakemake with which to run it there again.
-OPTIONS = {"slurm": "--profile slurm", "local": "--profile laptop"}
 # State of a cell or run -> mark and colour. An entry of a matrix shows the first of these states that one of its seeds has.
 STATES = {
     "failed": ("✗", "red"),
@@ -201,7 +200,8 @@ def _again(overview: Overview, group: list[Failure]) -> str:
     delete = f"{shlex.join(['rm', '-r', *damaged])} && " if damaged else ""
     # A report needs everything, and its name is shorter than those of very many files.
     targets = [failure.target for failure in group] if len(group) <= 10 else [Report(overview.study).path]
-    options = OPTIONS.get(group[0].cluster, "--cores all --rerun-incomplete")
+    profile = profiles().get(group[0].cluster)
+    options = f"--profile {profile}" if profile else "--cores all --rerun-incomplete"
     return f"{delete}snakemake {options} {shlex.join([*options_of(overview.named), '--', *targets])}"
 
 

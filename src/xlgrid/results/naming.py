@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt, StrictFloat, StrictInt, StrictStr
 
-from xlgrid.base.files import or_shipped
+from xlgrid.base.papers import published_file
 from xlgrid.base.settings import Strict
 
 NamedAxis = Literal["task", "encoder", "method", "source", "target", "metric", "group"]
@@ -52,4 +52,4 @@ class Published(Naming):
 
     @property
     def path(self) -> Path:
-        return or_shipped(Path("reference") / f"{self.file}.csv")
+        return published_file(self.file)

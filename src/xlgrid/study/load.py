@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
-from xlgrid.base.files import SHIPPED
 from xlgrid.base.names import unknown
+from xlgrid.base.papers import shipped_studies, study_file
 from xlgrid.base.settings import NAME, TYPES, quoted, wording
 from xlgrid.base.yaml_files import Word, read_yaml, word_of
 from xlgrid.study.replace import Replace, merge, replaced
@@ -93,13 +93,13 @@ def located(problem: str, lines: Lines, path: Path) -> str:
 
 def _near(path: Path) -> list[str]:
     """The studies beside a file, and those that come with xlgrid."""
-    return sorted({other.stem for folder in (path.parent, SHIPPED / "studies") for other in folder.glob("*.yaml")})
+    return sorted({other.stem for other in (*path.parent.glob("*.yaml"), *shipped_studies())})
 
 
 def _extended(path: Path, name: str) -> Path:
     """The file of a study that the study in `path` extends: beside it, or one that comes with xlgrid."""
-    beside, shipped = path.with_name(f"{name}.yaml"), SHIPPED / "studies" / f"{name}.yaml"
-    return shipped if shipped.is_file() and not beside.is_file() else beside
+    beside, other = path.with_name(f"{name}.yaml"), study_file(name)
+    return other if other.is_file() and not beside.is_file() else beside
 
 
 def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[StudyFile, dict[str, Any]]]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plan_fixture import COSTED as STUDY
+from shipped import STUDIES
 
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.languages.sources import Source
@@ -144,7 +145,7 @@ def test_a_step_takes_time_whatever_its_size(study: Plan) -> None:
 
 def test_a_decoder_takes_the_time_of_a_pass_for_each_token_of_a_hypothesis() -> None:
     """Half of the tokens of an example are those of the target."""
-    plan = load_plan(ROOT / "studies" / "luo2021.yaml")
+    plan = load_plan(STUDIES["luo2021"])
     run = next(run for run in plan.runs if run.task == "iwslt14")
     estimate = Estimate(plan, Assumed(tokens={"iwslt14": 40}, evaluation=1e9, step_ms=30))
     batches = 1000 * 40 / plan.study.recipe(*run[1:]).training.batch_tokens
@@ -214,7 +215,7 @@ def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_
 
 
 def test_choices_are_cut_one_by_one() -> None:
-    plan = load_plan(ROOT / "studies" / "pfeiffer2020.yaml")
+    plan = load_plan(STUDIES["pfeiffer2020"])
     copa = plan.study.tasks["copa"]
     assert Estimate(plan, Assumed(tokens={"copa": 10_000})).tokens("copa") == 2 * copa.max_length
 

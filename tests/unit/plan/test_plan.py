@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from shipped import STUDIES
 
 from xlgrid.papers.foroutan2023.methods import StructuredDropout
 from xlgrid.plan.load import load_plan
@@ -223,8 +224,6 @@ def test_seeds_of_two_studies_are_averaged() -> None:
 def test_one_more_target_language_of_a_paper_is_all_that_is_new() -> None:
     """Sixteen sources, three methods and five seeds; of the methods, one needs an adapter in the new language."""
     grid = {"task": ["wikiann"], "encoder": ["xlmr-base"], "method": ["full-ft", "mlm-src", "madx"], "source": ["ner"]}
-    for file in ("studies/pfeiffer2020.yaml", "reference"):
-        Path(file).symlink_to(ROOT / file)
     languages = load_plan("pfeiffer2020").study.languages
     write(
         "yoruba",
@@ -253,7 +252,7 @@ def test_one_more_target_language_of_a_paper_is_all_that_is_new() -> None:
 def test_the_example_of_the_documentation_takes_what_it_says() -> None:
     page = (ROOT / "docs" / "how-to" / "study.md").read_text()
     [example] = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extends: demo" in block]
-    Path("studies/demo.yaml").symlink_to(ROOT / "studies" / "demo.yaml")
+    Path("studies/demo.yaml").symlink_to(STUDIES["demo"])
     Path("studies/own.yaml").write_text(example)
     plan = load_plan("own")
     runs, cells = (Counter(result.study for result in results) for results in (plan.runs, plan.cells))

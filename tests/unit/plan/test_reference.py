@@ -14,13 +14,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from shipped import PUBLISHED
 
 from xlgrid.exhibits import Table
 from xlgrid.results import published as compare
 from xlgrid.results.naming import Published
 from xlgrid.study.schema import Study
 
-FOLDER = Path(__file__).parents[3] / "reference" / "foroutan2023"
+FOLDER = PUBLISHED["foroutan2023"]
 # Table of targets: the table of its averages, how many averages those are, and for how many no target is absent.
 TABLES = {
     "table13": ("table03", 192, 176),

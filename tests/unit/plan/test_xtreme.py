@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from shipped import STUDIES
 
 from xlgrid.plan.estimate import WHOLE, Assumed, Estimate
 from xlgrid.plan.load import load_plan
@@ -76,7 +77,7 @@ def test_a_study_of_three_lines_evaluates_another_encoder(tmp_path: Path, monkey
     )
     monkeypatch.chdir(tmp_path)
     Path("studies").mkdir()
-    Path("studies/xtreme.yaml").write_text((ROOT / "studies" / "xtreme.yaml").read_text())
+    Path("studies/xtreme.yaml").write_text((STUDIES["xtreme"]).read_text())
     Path("studies/mine.yaml").write_text(study)
     of_encoder = Counter((cell.study, cell.encoder) for cell in load_plan("mine").cells)
     each = sum(count * (1 if task in ("bucc", "tatoeba") else 3) for task, count in LANGUAGES.items())

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shipped import STUDIES
 
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
@@ -12,10 +13,9 @@ from xlgrid.preflight.lines import State
 from xlgrid.preflight.materials import materials, needed_products
 
 ROOT = Path(__file__).parents[3]
-STUDIES = sorted(path.stem for path in (ROOT / "studies").glob("*.yaml"))
 # These differ most. The others are checked by `make test-all`.
 SHOWN = ("africa", "demo", "luo2021-mini", "xtreme")
-CHECKED = [pytest.param(name, marks=[] if name in SHOWN else pytest.mark.thorough) for name in STUDIES]
+CHECKED = [pytest.param(name, marks=[] if name in SHOWN else pytest.mark.thorough) for name in sorted(STUDIES)]
 
 
 def test_every_thing_that_the_study_needs_has_a_line(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:

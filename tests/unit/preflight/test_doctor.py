@@ -90,6 +90,6 @@ def test_a_full_disk_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_part_of_the_machine_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "slurm_lines", lambda submit: [])
+    monkeypatch.setattr(doctor, "cluster_lines", lambda submit: [])
     things = [line.thing for line in doctor.machine_lines()]
     assert {"Python", "xlgrid", "snakemake", "packages", "GPUs", "fonts", "results", "disk"} <= {*things}

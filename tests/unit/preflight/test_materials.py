@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shipped import STUDIES
 
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 def naming_files() -> list[str]:
     """The studies that have a key, or extend a study that has one, with which a study names files of its own."""
-    texts = {path.stem: re.sub("#.*", "", path.read_text()) for path in (ROOT / "studies").glob("*.yaml")}
+    texts = {path.stem: re.sub("#.*", "", path.read_text()) for path in STUDIES.values()}
     named = {name for name, text in texts.items() if re.search(r"\b(local|path|files): ", text)}
     return sorted(name for name, text in texts.items() if {name, *re.findall("(?m)^extends: (.*)", text)} & named)
 
@@ -71,7 +72,7 @@ def test_each_file_of_a_study_is_made_downloaded_or_named_with_its_address(
 ) -> None:
     """In a project without files of one's own, so that nobody learns of a missing one from a job."""
     monkeypatch.chdir(tmp_path)
-    plan = load_plan(ROOT / "studies" / f"{study}.yaml")
+    plan = load_plan(STUDIES[study])
     outside = materials(plan, needed_products(plan))
     downloads = downloads_of(plan, outside)
     others = {file for material in outside for file in material.files} - {*downloads}

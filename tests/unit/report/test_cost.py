@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from plan_fixture import COSTED as STUDY
+from shipped import STUDIES
 from typer.testing import CliRunner
 
 from xlgrid.cli import app
@@ -175,11 +176,11 @@ def test_sizes_that_the_study_says_need_no_option() -> None:
     "study",
     [
         pytest.param(name, marks=[] if name.endswith("-mini") else pytest.mark.thorough)
-        for name in sorted({path.stem for path in (ROOT / "studies").glob("*.yaml")} - {*SHOWN})
+        for name in sorted({path.stem for path in STUDIES.values()} - {*SHOWN})
     ],
 )
 def test_every_other_study_has_its_cost_without_options(study: str) -> None:
-    result = CliRunner().invoke(app, ["cost", str(ROOT / "studies" / f"{study}.yaml")])
+    result = CliRunner().invoke(app, ["cost", str(STUDIES[study])])
     assert result.exit_code == 0, result.output
 
 

@@ -28,7 +28,7 @@ def test_no_values_are_refused() -> None:
 
 
 def test_published_numbers_are_a_file_of_a_paper() -> None:
-    assert str(Published(file="foroutan2023/table03").path) == "reference/foroutan2023/table03.csv"
+    assert str(Published(file="foroutan2023/table03").path) == "src/xlgrid/papers/foroutan2023/reference/table03.csv"
 
 
 @pytest.mark.parametrize("file", ["table03", "foroutan2023/tables/03"])

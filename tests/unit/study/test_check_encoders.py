@@ -87,7 +87,7 @@ def test_a_mapping_says_which_modules_are_used() -> None:
         ),
         (
             {"scratch": {"kind": "xlmr", "absent": "zero", "languages": ["en"]}},
-            "'absent' is for architecture xmod and shared",
+            "'absent' is for architecture shared and xmod",
         ),
         (
             {"scratch": {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"], "bitext": [["en", "fr"]]}},

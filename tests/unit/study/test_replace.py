@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from shipped import STUDIES
 from study_fixture import TEXT, write
 
 from xlgrid.study.load import read_lineage
@@ -118,7 +119,7 @@ def test_the_example_of_the_documentation_is_a_study(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     blocks = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "how-to" / "study.md").read_text(), re.DOTALL)
     [example] = [block for block in blocks if "replace:" in block]
-    shutil.copy(root / "studies" / "pfeiffer2020.yaml", tmp_path)
+    shutil.copy(STUDIES["pfeiffer2020"], tmp_path)
     mini = {"scratch": {"kind": "xlmr", "languages": ["qa1", "qb1"]}}
     encoders = {"encoders": dict.fromkeys(("mini-xlmr", "mini-bert", "mini-xlmr-large"), mini)}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump({**yaml.safe_load(example), "title": "t", **encoders}))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from shipped import PUBLISHED, STUDIES
 
 from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import Table
@@ -24,10 +25,10 @@ from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Start, Training
 
-STUDIES = sorted((Path(__file__).parents[3] / "studies").glob("*.yaml"))
+ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", STUDIES.values(), ids=lambda path: path.stem)
 def test_every_study_is_read_and_plans_something(path: Path) -> None:
     assert cells(load_study(path))
 
@@ -35,7 +36,8 @@ def test_every_study_is_read_and_plans_something(path: Path) -> None:
 # The sections are made in one way for all studies. These have runs on text, bare encoders, several tasks, and several seeds.
 SHOWN = ("africa", "demo", "xtreme")
 SECTIONS = [
-    pytest.param(path, marks=[] if path.stem in SHOWN else pytest.mark.thorough, id=path.stem) for path in STUDIES
+    pytest.param(path, marks=[] if path.stem in SHOWN else pytest.mark.thorough, id=path.stem)
+    for path in STUDIES.values()
 ]
 
 
@@ -72,7 +74,7 @@ def test_every_section_of_a_study_s_report_is_drawn(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def foroutan() -> Study:
-    return load_study(next(path for path in STUDIES if path.stem == "foroutan2023"))
+    return load_study(STUDIES["foroutan2023"])
 
 
 def test_foroutan2023_has_the_cells_of_its_tables(foroutan: Study) -> None:
@@ -95,7 +97,7 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
     planned = pd.DataFrame(cells(foroutan)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
     comparisons = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(STUDIES[0].parents[1])
+        patch.chdir(ROOT)
         for name in foroutan.exhibits:
             exhibit = foroutan.exhibit(name)
             if not isinstance(exhibit, Table):
@@ -108,7 +110,7 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
 
 @pytest.mark.slow
 def test_every_published_number_of_foroutan2023_stands_beside_one_of_ours(compared: pd.DataFrame) -> None:
-    folder = STUDIES[0].parents[1] / "reference" / "foroutan2023"
+    folder = PUBLISHED["foroutan2023"]
     there = {str(path.relative_to(folder.parents[1])): len(compare.read(path)) for path in folder.glob("table*.csv")}
     assert compared.groupby("file")["published"].count().to_dict() == there
 
@@ -166,7 +168,7 @@ def test_foroutan2023_trains_as_table_10_says(
 
 @pytest.fixture(scope="module")
 def code() -> Study:
-    return load_study(next(path for path in STUDIES if path.stem == "foroutan2023-code"))
+    return load_study(STUDIES["foroutan2023-code"])
 
 
 def test_the_variant_of_the_code_has_all_of_foroutan2023_and_a_small_grid_of_both(foroutan: Study, code: Study) -> None:
@@ -242,7 +244,7 @@ def test_the_text_and_data_of_the_variant_are_those_of_the_code(foroutan: Study,
 def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
     code: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(STUDIES[0].parents[1])
+    monkeypatch.chdir(ROOT)
     planned = pd.DataFrame(cells(code)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
     name = "code-beside-paper"
     code.exhibit(name).write_comparison(name, tmp_path, code.exhibit(name).of_scores(code, planned))
@@ -254,7 +256,7 @@ def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
         assert published[method].tolist() == published[f"{method}-paper"].tolist()
 
 
-DOCS = STUDIES[0].parents[1] / "docs" / "papers"
+DOCS = ROOT / "docs" / "papers"
 # With a method that each example of the page is about.
 PAPERS = {"foroutan2023": ["shared-qcross", "pair-qcross-bias"], "pfeiffer2020": ["madx", "madx", "madx-equations"]}
 

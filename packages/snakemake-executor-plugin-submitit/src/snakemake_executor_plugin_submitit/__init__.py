@@ -4,7 +4,7 @@ Jobs that are ready are submitted in bundles. A bundle is one task of an array, 
 a fork. If `--submitit-scripts` names the console script of a command, the fork runs the script without a new Python, whose
 libraries the worker has imported. Jobs that need more than a shell (conda, containers, scripts, notebooks, shadow, ...)
 run in a nested Snakemake, as with other executors, in the same bundles. `--submitit-cluster local` runs the same way on
-one machine.
+one machine, and packages may add other clusters (`snakemake_executor_plugin_submitit.clusters`).
 """
 
 import itertools
@@ -14,7 +14,7 @@ import sys
 import textwrap
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
 from snakemake_interface_executor_plugins.utils import format_cli_arg
 
+from snakemake_executor_plugin_submitit.clusters import CLUSTERS, RESOURCES
 from snakemake_executor_plugin_submitit.messages import Mail
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from snakemake_executor_plugin_submitit.ending import Requests
     from snakemake_executor_plugin_submitit.verdicts import Verdict
 
-# Seconds for which a worker without jobs waits for more. On Slurm it holds its allocation meanwhile.
-IDLE = {"slurm": 5.0, "local": 30.0}
 # Seconds for which the thread that checks rests for each second of processor time that a check took.
 REST = 3.0
 
@@ -55,10 +54,10 @@ def _setting(default: Any, help: str, **metadata: Any) -> Any:
 
 
 @dataclass
-class ExecutorSettings(ExecutorSettingsBase):
-    """`snakemake --submitit-...`."""
+class OnEveryCluster(ExecutorSettingsBase):
+    """`snakemake --submitit-...`, on every cluster."""
 
-    cluster: str = _setting("slurm", "Where tasks run: slurm, or local for this machine.", choices=["slurm", "local"])
+    cluster: str = _setting("slurm", "Where tasks run: a cluster, or local for this machine.", choices=list(CLUSTERS))
     folder: str = _setting(
         ".snakemake/submitit", "Where bundles, their status files and submitit's files go; all nodes must see it."
     )
@@ -74,22 +73,11 @@ class ExecutorSettings(ExecutorSettingsBase):
     workers: int = _setting(
         1, "Jobs that a task runs at a time, sharing its GPUs; it asks for as many times the cores and the memory."
     )
-    array_parallelism: int = _setting(256, "Tasks of an array that Slurm runs at a time; on this machine, cores used.")
-    array_size: int = _setting(1000, "Tasks in one array at most; stay below the site's MaxArraySize.")
-    partition: str | None = _setting(None, "Slurm partition, unless a rule has the resource slurm_partition.", type=str)
-    partition_config: str | None = _setting(
-        None, "File of YAML with the limits of partitions, by which jobs that name no partition get one.", type=str
+    array_parallelism: int = _setting(
+        256, "Tasks of an array that the cluster runs at a time; on this machine, cores used."
     )
-    account: str | None = _setting(None, "Slurm account, unless a rule has the resource slurm_account.", type=str)
-    qos: str | None = _setting(None, "Slurm quality of service, unless a rule has the resource qos.", type=str)
-    constraint: str | None = _setting(None, "Node features, unless a rule has the resource constraint.", type=str)
-    jobname_prefix: str = _setting("", "Begins the name of each array in Slurm's queue; the rule follows.")
-    clusters: str | None = _setting(
-        None,
-        "Slurm clusters, comma-separated, of which Slurm chooses one, unless a rule has the resource clusters.",
-        type=str,
-    )
-    gres: str | None = _setting(None, "As sbatch --gres, unless a rule has the resource gres.", type=str)
+    array_size: int = _setting(1000, "Tasks in one array at most; stay below the site's limit (MaxArraySize of Slurm).")
+    jobname_prefix: str = _setting("", "Begins the name of each array in the cluster's queue; the rule follows.")
     setup: str = _setting("", "Lines of shell to run in each task before Python starts, such as `module load cuda`.")
     efficiency_report: str | None = _setting(
         None, "File of CSV that says, when the run ends, how much of what each rule requested it has used.", type=str
@@ -98,9 +86,22 @@ class ExecutorSettings(ExecutorSettingsBase):
         3, "How often a job that saves its state may be cut short by its time limit, or lose its node, and go on."
     )
     unreachable_minutes: int = _setting(
-        120, "Minutes after which the run ends if Slurm does not answer; its tasks go on, and the next run finds them."
+        120,
+        "Minutes after which the run ends if the cluster does not answer; its tasks go on, and the next run finds them.",
     )
     grace: int = _setting(90, "Seconds before the time limit at which jobs are asked (SIGUSR2) to save their state.")
+
+
+# Snakemake reads the fields of this class. Clusters may share the name of a setting.
+ExecutorSettings = make_dataclass(
+    "ExecutorSettings",
+    {
+        name: (name, str | None, _setting(None, help, type=str))
+        for cluster in CLUSTERS.values()
+        for name, help in cluster.settings.items()
+    }.values(),
+    bases=(OnEveryCluster,),
+)
 
 
 class Executor(RemoteExecutor):
@@ -131,12 +132,9 @@ class Executor(RemoteExecutor):
         from snakemake.scheduling.job_scheduler import JobScheduler
 
         from snakemake_executor_plugin_submitit.bundles import Bundle
-        from snakemake_executor_plugin_submitit.clusters.local import Local
-        from snakemake_executor_plugin_submitit.clusters.slurm import Slurm, clean_environment
         from snakemake_executor_plugin_submitit.dispatch import Dispatcher
         from snakemake_executor_plugin_submitit.ending import Requests, wake_on_signals
         from snakemake_executor_plugin_submitit.forked import script
-        from snakemake_executor_plugin_submitit.partitions import read_partitions
         from snakemake_executor_plugin_submitit.profiles import check_profiles, profiles
         from snakemake_executor_plugin_submitit.resources import Request, check_names
         from snakemake_executor_plugin_submitit.submission import Settings
@@ -148,20 +146,19 @@ class Executor(RemoteExecutor):
                 raise WorkflowError(
                     f"--submitit-{setting.name.replace('_', '-')} must be at least {least}, got {value}"
                 )
+        cluster = CLUSTERS[settings.cluster]
         rules = {rule.name: rule.resources for rule in self.workflow.rules if not self.workflow.is_local(rule)}
         try:
             check_profiles(profiles(sys.argv[1:]))
-            self.partitions = read_partitions(Path(settings.partition_config)) if settings.partition_config else []
-            for warning in check_names(rules, self.workflow.global_resources.keys()):
+            for warning in check_names(rules, self.workflow.global_resources.keys(), cluster.resources, RESOURCES):
                 self.logger.warning(f"submitit executor: {warning}")
         except ValueError as error:
             raise WorkflowError(f"submitit executor: {error}") from None
         if "%" in os.path.relpath(settings.folder) or "\\" in os.path.abspath(settings.folder):
             raise WorkflowError(
-                f"--submitit-folder {settings.folder!r} is {os.path.abspath(settings.folder)}: Slurm and submitit replace % and \\ "
+                f"--submitit-folder {settings.folder!r} is {os.path.abspath(settings.folder)}: clusters and submitit replace % and \\ "
                 "in paths, so name a folder in the working directory without them"
             )
-        dropped = clean_environment()
         scripts = tuple(name.strip() for name in settings.scripts.split(",") if name.strip())
         for name in scripts:
             if script(name) is None:
@@ -170,30 +167,7 @@ class Executor(RemoteExecutor):
                     f"--submitit-scripts: {folder} has no console script {name!r}, or another comes before it on PATH: "
                     "its commands will start a Python each"
                 )
-        named = {name: getattr(settings, name) for name in ("partition", "account", "qos", "constraint", "clusters")}
-        # Sites set these variables for their users. To sbatch they would overrule the rules.
-        stated = {
-            name: variable
-            for name, value in named.items()
-            for variable in (f"SLURM_{name.upper()}", f"SBATCH_{name.upper()}")
-            if value is None and dropped.get(variable, "all") != "all"
-        }
-        self.defaults = Request(
-            **named | {name: dropped.pop(variable) for name, variable in stated.items()},
-            gres=settings.gres,
-            bundle=settings.bundle_size,
-        )
-        if settings.cluster == "slurm" and stated:
-            self.logger.info(
-                f"submitit: {', '.join(stated.values())} hold where neither a setting nor a rule says otherwise"
-            )
-        if settings.cluster == "slurm" and dropped:
-            self.logger.warning(
-                f"submitit executor: {', '.join(sorted(dropped))} of the environment are ignored, because they would overrule the "
-                "rules: use settings, resources, or slurm_extra"
-            )
-        self.mail.listen(settings.cluster == "local")
-        cluster = Slurm if settings.cluster == "slurm" else Local
+        self.mail.listen(cluster.is_local)
         shared = Bundle(
             jobs=(),
             directory=os.getcwd(),
@@ -205,11 +179,18 @@ class Executor(RemoteExecutor):
             max_requeues=settings.max_requeues,
             origin=self.workflow.workdir_init,
             head=self.mail.address,
-            idle=IDLE[settings.cluster],
+            idle=cluster.idle,
         )
         try:
             self.dispatcher = Dispatcher(
-                cluster(settings.setup.splitlines(), settings.array_parallelism, settings.workers, settings.grace),
+                cluster(
+                    settings.setup.splitlines(),
+                    settings.array_parallelism,
+                    settings.workers,
+                    settings.grace,
+                    {name: getattr(settings, name) for name in cluster.settings},
+                    self.logger,
+                ),
                 Settings(
                     Path(settings.folder),
                     settings.array_size,
@@ -223,13 +204,14 @@ class Executor(RemoteExecutor):
                 recorded=self.recorded,
                 mail=self.mail,
             )
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise WorkflowError(f"submitit executor: {error}") from error
+        self.defaults = Request(bundle=settings.bundle_size).having(**self.dispatcher.cluster.options)
         # Loggers, and commands that the workflow calls when it ends, read the ledger.
         os.environ["SUBMITIT_LEDGER"] = os.path.abspath(settings.folder)
         self.requests = Requests(JobScheduler)
         wake_on_signals()
-        if settings.cluster == "local":
+        if cluster.is_local:
             # The tasks of a cluster go on without the head, and the next one finds them.
             self.requests.hear_hangup()
 
@@ -238,7 +220,6 @@ class Executor(RemoteExecutor):
 
         from snakemake_executor_plugin_submitit.failures import REJECTED
         from snakemake_executor_plugin_submitit.jobs import describe, identify, members_of, protected, updated
-        from snakemake_executor_plugin_submitit.partitions import choose
         from snakemake_executor_plugin_submitit.resources import request
 
         for member in (member for job in jobs for member in members_of(job)):
@@ -246,21 +227,12 @@ class Executor(RemoteExecutor):
             if files := protected(member):
                 raise ProtectedOutputException(member, files)
         assert self.dispatcher
-        described = []
+        cluster, described = self.dispatcher.cluster, []
         for job in jobs:
             self.run_job_pre(job)
             info = SubmittedJobInfo(job)
             try:
-                job_request = request(job.resources, job.threads, self.defaults)
-                if self.executor_settings.cluster == "local":
-                    job_request = job_request.here()
-                else:
-                    job_request = choose(
-                        job_request,
-                        self.partitions,
-                        self.executor_settings.workers,
-                        self.executor_settings.partition_config,
-                    )
+                job_request = cluster.adapt(request(job.resources, job.threads, self.defaults, cluster.resources))
                 description, tmpdir = describe(job, self.format_job_exec, job_request.minutes)
             except (ValueError, WorkflowError) as error:
                 self.dispatcher.fail(identify(job), REJECTED, str(error))
@@ -418,7 +390,7 @@ class Executor(RemoteExecutor):
 
     async def sleep(self) -> None:
         longest = float(self.workflow.remote_execution_settings.seconds_between_status_checks)
-        if self.executor_settings.cluster == "local":
+        if CLUSTERS[self.executor_settings.cluster].is_local:
             longest = min(longest, 0.3)
         # Messages may come faster than they are worth reading: this thread rests for longer than it worked.
         time.sleep(min(longest, REST * self.spent))

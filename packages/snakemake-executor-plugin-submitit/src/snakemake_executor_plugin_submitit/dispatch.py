@@ -23,7 +23,7 @@ from snakemake_executor_plugin_submitit.pool import Pool
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.restart import find_tasks, hold, make_ledger, remove_empty, settle_homes
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
-from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting, as_arguments, named
+from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting, named
 from snakemake_executor_plugin_submitit.verdicts import Judge, Verdict
 from snakemake_executor_plugin_submitit.watch import Watch
 
@@ -85,9 +85,7 @@ class Dispatcher:
         self.hold = hold(self.folder / "lock")
         self.tasks = Tasks()
         self.watch = Watch()
-        self.judge = Judge(
-            self.folder, cluster.name, settings.bundle.max_requeues, self.tasks, Breaker(cluster, self.report, say)
-        )
+        self.judge = Judge(self.folder, settings.bundle.max_requeues, self.tasks, Breaker(cluster, self.report, say))
         self.mail = mail or Mail()
         self.pool = Pool(self.mail, self.tasks)
         self.submitter = Submitter(
@@ -214,7 +212,7 @@ class Dispatcher:
         """
         with self.lock:
             news = self.pool.hear()
-            if self.cluster.name != "local":
+            if not self.cluster.is_local:
                 for task in news:
                     refresh(task.folder)
             # Messages tell which tasks have news. The others are looked at as often as without messages.
@@ -224,7 +222,7 @@ class Dispatcher:
             for task in news:
                 self.read(task)
             returned, self.judge.returned = self.judge.returned, []
-            self.submitter.buffer += returned + self.pool.settle(self.cluster.name != "local")
+            self.submitter.buffer += returned + self.pool.settle(not self.cluster.is_local)
             self.submitter.hand_over()
         self.drive(PATIENCE)
         self.remind()
@@ -301,7 +299,7 @@ class Dispatcher:
         least = min(ASK + len(alive) / 20, ASK_MOST)
         self.pause = max(least, min(self.pause, least) if any(task.is_finished for task in alive) else self.pause)
         # A question to this machine costs nothing.
-        if not alive or (self.cluster.name != "local" and time.time() < self.asked + self.pause):
+        if not alive or (not self.cluster.is_local and time.time() < self.asked + self.pause):
             return
         self.asked = time.time()
         try:
@@ -315,9 +313,7 @@ class Dispatcher:
         for name, reason in self.cluster.stuck.items():
             if reason not in self.reasons:
                 self.reasons.add(reason)
-                self.say(
-                    f"submitit: job {name} waits in the queue: {reason} (see `scontrol show job {as_arguments(name)}`)"
-                )
+                self.say(f"submitit: job {name} waits in the queue: {reason} (see `{self.cluster.showing(name)}`)")
         for task in alive:
             state = states[task.name]
             task.reported_over = 0 if state is None else task.reported_over + 1
@@ -353,7 +349,7 @@ class Dispatcher:
 
     def may_live(self, task: Task) -> bool:
         """Whether a job of a task that is over according to the cluster could still run, as far as the statuses tell."""
-        return self.cluster.name != "local" and (task.is_damaged or not task.is_finished)
+        return not self.cluster.is_local and (task.is_damaged or not task.is_finished)
 
     def beats(self, task: Task, state: str) -> bool:
         """Whether the worker of a task may live although the cluster says that the task is over."""
@@ -463,7 +459,9 @@ class Dispatcher:
                 self.cluster.cancel(dict.fromkeys(strays, pending.name))
         except OSError as error:
             self.is_deaf = isinstance(error, TimeoutError)
-            names = [as_arguments(task.name) for task in alive] + ([f"--name={pending.name}"] if pending else [])
+            names = [self.cluster.argument(task.name) for task in alive] + (
+                [f"and what has the name {pending.name}"] if pending else []
+            )
             self.say(f"submitit: cannot cancel tasks ({error}), please cancel: {' '.join(names)}")
 
     def rest(self, seconds: float = 30) -> None:
@@ -497,8 +495,8 @@ class Dispatcher:
                         task.end()
                         if not self.may_live(task) or heartbeat(task.home_folder) is None:
                             self.tasks.forget(task)
-            time.sleep(0.2 if self.cluster.name == "local" else 1)
-        left = [as_arguments(task.name) for task in self.tasks.alive() if task.state is TaskState.STOPPING]
+            time.sleep(0.2 if self.cluster.is_local else 1)
+        left = [self.cluster.argument(task.name) for task in self.tasks.alive() if task.state is TaskState.STOPPING]
         if left:
             self.say(f"submitit: still in the queue of {self.cluster.name}, please cancel: {' '.join(left)}")
 

@@ -54,7 +54,7 @@ class Efficiency:
         use.longest = max(use.longest, seconds)
         use.minutes = max(use.minutes, request.minutes or MINUTES)
         use.cores = max(use.cores, request.cpus)
-        use.mem_mb = max(use.mem_mb, request.mem_mb or (request.mem_mb_per_cpu or 0) * request.cpus)
+        use.mem_mb = max(use.mem_mb, request.memory or 0)
         if status.cpu_seconds is not None and status.memory_mb is not None:
             use.core_seconds += seconds * request.cpus
             use.cpu_seconds += status.cpu_seconds

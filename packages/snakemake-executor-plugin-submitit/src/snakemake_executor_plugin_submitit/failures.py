@@ -1,4 +1,4 @@
-"""The causes of failures, and how they are recognised by exit codes, logs and Slurm's states."""
+"""The causes of failures, and how they are recognised by exit codes and logs."""
 
 import re
 import signal
@@ -19,17 +19,6 @@ REJECTED = "rejected by Snakemake"
 UNREADABLE = "unreadable status"
 HOST = "trouble of the host"
 
-# Slurm's states of a task that did not end by itself.
-STATES = {
-    "OUT_OF_MEMORY": OUT_OF_MEMORY,
-    "TIMEOUT": TIMEOUT,
-    "DEADLINE": TIMEOUT,
-    "PREEMPTED": PREEMPTED,
-    "NODE_FAIL": NODE_FAILURE,
-    "BOOT_FAIL": NODE_FAILURE,
-    "REVOKED": NODE_FAILURE,
-    "CANCELLED": CANCELLED,
-}
 # Causes for which a job is not to blame, so that it is submitted again.
 OTHERS_FAULT = {PREEMPTED, NODE_FAILURE, HOST}
 
@@ -66,8 +55,6 @@ _SIGNS = [
     (HOST, _OF_DISK),
     (NAN, re.compile(r"\b(loss|gradient|norm)\b.{0,40}\b(nan|inf|infinite)\b|FloatingPointError", re.I)),
 ]
-# Slurm's message in the log of a task whose memory it limits.
-_OOM_EVENT = re.compile(r"^slurmstepd: error: .*(oom[_-]kill|memory limit)", re.M)
 # A nested Snakemake prints this report after its job.
 _REPORT = re.compile(r"^\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\]\nError in (rule|group) ", re.M)
 # Snakemake prints the exception of a job below this line. A job that is another program has printed its own, and this one says only that
@@ -107,17 +94,6 @@ def _last_lines(log: str) -> list[str]:
     last = [n for n, line in enumerate(lines) if line.startswith(_ABORT)]
     last += [n for n, line in enumerate(lines) if n >= len(lines) - _EXCEPTION and _NAME.match(line)]
     return lines[min(max(last, default=len(lines)), max(0, len(lines) - _LINES)) :]
-
-
-def of_state(state: str, log: str = "") -> str:
-    """The cause of a failure by Slurm's state of the task ("CANCELLED by 0", for example), and the end of its log."""
-    cause = STATES.get(state.split()[0] if state else "", KILLED)
-    if cause != KILLED:
-        return cause
-    # Without its ledger, a worker ends with the error of the file system.
-    if _OOM_EVENT.search(log):
-        return OUT_OF_MEMORY
-    return HOST if of_exit(1, [log]) == HOST else KILLED
 
 
 def ending(code: int) -> str:

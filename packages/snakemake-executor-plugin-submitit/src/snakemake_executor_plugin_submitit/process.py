@@ -22,6 +22,8 @@ from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 
 # The variable of a task on this machine that states its cores and GPUs.
 HOLDS = "SUBMITIT_HOLDS"
+# The variable of a task that states the cluster's name of its host, where that may differ from the host's own.
+NODE = "SUBMITIT_NODE"
 # Between a host and the GPUs of it that a task holds.
 _OF_HOST = " GPU "
 # The name of a GPU, or of a part of one, in CUDA_VISIBLE_DEVICES.
@@ -68,8 +70,7 @@ def visible_devices(visible: str) -> list[str]:
 
 def place() -> str:
     """Where this process runs its jobs: the host, with the GPUs that the task holds if this machine is the cluster."""
-    # Slurm's name of a host may be another.
-    host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    host = os.environ.get(NODE) or socket.gethostname()
     # A Snakemake in a task on this machine may submit to Slurm, whose tasks inherit the variable.
     is_here = os.environ.get("SUBMITIT_EXECUTOR") == "local"
     gpus = os.environ.get(HOLDS, "").partition(":")[2] if is_here else ""

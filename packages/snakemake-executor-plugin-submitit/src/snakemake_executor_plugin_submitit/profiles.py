@@ -7,9 +7,11 @@ from pathlib import Path
 
 import yaml
 
+from snakemake_executor_plugin_submitit.clusters import RESOURCES
 from snakemake_executor_plugin_submitit.resources import TABLE
 
 PREFIX = "submitit-"
+KNOWN = {*TABLE, *RESOURCES}
 
 
 def profiles(arguments: Sequence[str]) -> list[Path]:
@@ -39,12 +41,12 @@ def misread(text: str) -> Iterator[tuple[str, str, object]]:
             yield from _compare(name, node)
         elif name == "default-resources":
             for resource, value in _entries(node):
-                if resource in TABLE:
+                if resource in KNOWN:
                     yield from _compare(resource, value)
         elif name == "set-resources":
             for _, rule in _entries(node):
                 for resource, value in _entries(rule):
-                    if resource in TABLE:
+                    if resource in KNOWN:
                         yield from _compare(resource, value)
 
 

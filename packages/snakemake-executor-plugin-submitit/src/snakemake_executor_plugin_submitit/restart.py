@@ -104,9 +104,9 @@ def find_tasks(ledger: Path, cluster: Cluster, say: Callable[[str], None]) -> tu
             about = None
             with suppress(OSError):
                 about = read_json(array / "array.json")
-            elsewhere = cluster.name == "local" and about and about["host"] != socket.gethostname()
-            if about and (about["cluster"] != cluster.name or elsewhere):
-                where = about["host"] if elsewhere else f"the cluster {about['cluster']!r}"
+            is_ours = about is None or about["cluster"] == cluster.name
+            if about and not (is_ours and about["host"] in (None, socket.gethostname())):
+                where = about["host"] if is_ours else f"the cluster {about['cluster']!r}"
                 say(f"submitit: {array} belongs to {where} and is left alone")
                 continue
             arrays.append(array)

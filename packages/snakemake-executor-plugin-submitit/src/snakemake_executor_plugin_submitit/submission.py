@@ -29,7 +29,7 @@ START = 10.0
 # Attempts at a submission that fails for an unknown reason. The last attempt comes after a minute.
 TRIES = 5
 YEAR = 525_600
-# Seconds by which Slurm may send its signal early, and in which a worker starts.
+# Seconds by which a cluster may send its signal early, and in which a worker starts.
 EARLY = 90.0
 # Seconds that are worth a bundle of several jobs.
 WORTH = 60.0
@@ -249,14 +249,14 @@ class Submitter:
             # A machine without a queue begins with the rules that take longest (or that nobody knows), each rule in tasks
             # of its own: a long job would keep short jobs of its task waiting while a core is free.
             job, seconds = waiting.job, self.mean_seconds([waiting]) or math.inf
-            first = (-seconds, job.rule) if self.cluster.name == "local" and seconds >= START else (0.0, "")
+            first = (-seconds, job.rule) if self.cluster.is_local and seconds >= START else (0.0, "")
             groups[*first, waiting.request, waiting.tmpdir, job.kind].append(waiting)
         return [(key[2], waiting) for key, waiting in sorted(groups.items(), key=lambda group: group[0][0])]
 
     def times(self, request: Request) -> Times:
         """The time that tasks need so that each job has its minutes, as far as the cluster allows that."""
         seconds = self.settings.bundle_seconds
-        if self.cluster.name == "local":
+        if self.cluster.is_local:
             return Times(YEAR, YEAR, seconds)
         minutes = request.minutes or MINUTES
         longest = self.cluster.longest(request, minutes)
@@ -371,7 +371,7 @@ class Submitter:
             self.settings.bundle,
             jobs=tuple(entry.job for entry in waiting),
             threads=request.cpus,
-            gpus=request.devices(),
+            gpus=request.gpus,
             tmpdir=waiting[0].tmpdir,
             seconds=seconds,
             limit=limit,
@@ -388,7 +388,7 @@ class Submitter:
         """What `array.json` states about an array with these tasks."""
         return {
             "cluster": self.cluster.name,
-            "host": socket.gethostname(),
+            "host": socket.gethostname() if self.cluster.is_local else None,
             "tasks": names,
             "submitted": time.time(),
         }

@@ -203,11 +203,6 @@ def named(tasks: Iterable[Task]) -> dict[str, str]:
     return {task.name: array_name(task.home_folder.parent) for task in tasks if task.name}
 
 
-def as_arguments(name: str) -> str:
-    """The name of a task as a person gives it to a command of Slurm."""
-    return name.replace(";", " --clusters=")
-
-
 def array_name(folder: Path) -> str:
     """The name of an array by its folder. The rule comes first, since a queue's listing shows the first letters only."""
     stamp, _, rule = folder.name.rpartition("-")

@@ -44,9 +44,9 @@ class Judge:
         durations: by rule, how many jobs were done and how many seconds they took together.
     """
 
-    def __init__(self, ledger: Path, cluster: str, max_requeues: int, tasks: Tasks, breaker: Breaker) -> None:
-        self.ledger, self.cluster, self.max_requeues = ledger, cluster, max_requeues
-        self.tasks, self.breaker = tasks, breaker
+    def __init__(self, ledger: Path, max_requeues: int, tasks: Tasks, breaker: Breaker) -> None:
+        self.ledger, self.max_requeues = ledger, max_requeues
+        self.tasks, self.breaker, self.cluster = tasks, breaker, breaker.cluster
         self.efficiency = Efficiency()
         self.returned: list[Waiting] = []
         self.host_failures: dict[str, int] = defaultdict(int)
@@ -129,7 +129,7 @@ class Judge:
         self.verdicts.append(Verdict(job, cause, message, task))
         self.interruptions.pop(job.key, None)
         if cause:
-            note_failure(self.ledger, self.cluster, job, cause, message)
+            note_failure(self.ledger, self.cluster.name, job, cause, message)
 
     def fail(self, task_job: TaskJob, cause: str, message: str) -> None:
         """Pass a verdict on a job whose worker cannot write a status any more."""
@@ -152,9 +152,9 @@ class Judge:
         revoke(task.folder)
         # The folder of a failure stays, and the next head need not wait for this worker.
         silence(task.home_folder)
-        cause = failures.of_state(word, _log_end(task))
+        cause = self.cluster.cause(word, _log_end(task))
         if word == GONE and task.log() is None:
-            # Slurm keeps no record of a task that is cancelled before it starts; a task that has started has a log.
+            # A cluster may keep no record of a task that is cancelled before it starts; a task that has started has a log.
             cause, word = failures.CANCELLED, "before it started"
         if cause == failures.HOST:
             for host in {status.host for status in statuses.values()}:

@@ -328,8 +328,8 @@ class Runner:
             if callable(handler):
                 # submitit's handler calls `Worker.checkpoint`, requeues the task, and exits.
                 handler(signal.SIGUSR2, None)
-            self.pause()
-            raise SystemExit(RESUMABLE)
+            # Without submitit, the cluster queues a task with this exit status again.
+            raise SystemExit(RESUMABLE if self.pause() else 0)
         if received and received.si_signo in (signal.SIGTERM, signal.SIGINT):
             self.terminate(received.si_signo)
         self.reap(self.handle_end)
@@ -580,8 +580,3 @@ def tail(path: Path, most: int = TAIL) -> str:
     except OSError:
         return ""
     return text if size <= most else f"… {text}"
-
-
-if __name__ == "__main__":
-    # Runs a bundle by hand, without submitit: python -m snakemake_executor_plugin_submitit.worker FOLDER
-    Worker(sys.argv[1])()

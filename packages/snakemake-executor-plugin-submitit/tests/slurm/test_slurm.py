@@ -358,7 +358,7 @@ def test_a_job_that_hangs_in_a_bundle_is_stopped_and_the_rest_goes_on(tmp_path: 
         for number, command in enumerate(commands)
     )
     Bundle(jobs, str(tmp_path), max_requeues=0).write(tmp_path / "bundle")
-    command = [sys.executable, "-m", "snakemake_executor_plugin_submitit.worker", str(tmp_path / "bundle")]
+    command = [sys.executable, "-m", "snakemake_executor_plugin_submitit", "run", str(tmp_path / "bundle")]
     subprocess.run(command, env=environment(), check=True, capture_output=True, timeout=20)
     statuses = {number: status for number, status, _ in read_statuses(tmp_path / "bundle")}
     assert [statuses[number].state for number in range(3)] == ["done", "failed", "done"], statuses

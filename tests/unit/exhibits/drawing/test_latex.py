@@ -15,12 +15,12 @@ import pytest
 from exhibit_fixture import three_keys
 from hypothesis import given
 from hypothesis import strategies as st
+from shipped import STUDIES
 
 from xlgrid.exhibits.drawing.latex import escape_latex, latex
 from xlgrid.exhibits.latex import Latex
 from xlgrid.plan.load import load_plan
 
-STUDIES = Path(__file__).parents[4] / "studies"
 PLAIN = Latex()
 
 
@@ -123,7 +123,7 @@ def test_latex_sets_every_character_that_is_escaped(tmp_path: Path) -> None:
 
 def made_up(study: str, name: str, missing: float = 0.0) -> tuple[Any, Any, pd.DataFrame]:
     """A study, its exhibit of this name, and its cells with scores that are drawn at random, a share of which are missing."""
-    plan = load_plan(STUDIES / f"{study}.yaml")
+    plan = load_plan(STUDIES[study])
     exhibit, rng = plan.study.exhibit(name), np.random.default_rng(1)
     rows = [
         cell.shown._asdict()

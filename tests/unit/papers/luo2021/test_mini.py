@@ -2,6 +2,7 @@
 
 import pytest
 from paper_fixture import ROOT
+from shipped import STUDIES
 
 from xlgrid.data.sources import Origin
 from xlgrid.methods import make
@@ -93,5 +94,5 @@ def test_the_page_says_how_many_runs_and_cells_it_has(plan: Plan) -> None:
     counts = f"{scratch} pre-trainings, {len(plan.runs)} other runs and {len(plan.cells):,} cells"
     assert counts in " ".join((ROOT / "docs" / "papers" / "luo2021.md").read_text().split())
     assert f"{scratch} pre-trainings, {len(plan.runs)} other runs, {len(plan.cells):,} cells" in (
-        ROOT / "studies" / "luo2021-mini.yaml"
+        STUDIES["luo2021-mini"]
     ).read_text().replace("\n# ", " ")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from paper_fixture import ROOT, compared, effect, listed_exhibits, switches
+from shipped import PUBLISHED
 
 from xlgrid.architectures.plain import Plain
 from xlgrid.data.sources import DataSource
@@ -33,7 +34,7 @@ from xlgrid.tasks.mlm import Options as MlmOptions
 from xlgrid.tasks.retrieval.tatoeba import Options as RetrievalOptions
 from xlgrid.training.recipe import Training
 
-FOLDER = ROOT / "reference" / "luo2021"
+FOLDER = PUBLISHED["luo2021"]
 ROWS = {"table02": 125, "table03": 25, "table04": 14, "table05": 12, "table09": 80, "table10": 32, "table11": 20}
 ROWS |= {"table12": 102, "table13": 120, "table14": 96, "table15": 64, "table16": 80, "table17": 144}
 # Of these, the numbers that stand beside numbers of the study. The others are of other models, of the BLEU of another program, of plug-in

@@ -12,13 +12,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from shipped import PUBLISHED
 
 from xlgrid.exhibits import Heatmap, Table
 from xlgrid.results import published as compare
 from xlgrid.results.naming import Published
 from xlgrid.study.schema import Study
 
-FOLDER = Path(__file__).parents[4] / "reference" / "pfeiffer2020"
+FOLDER = PUBLISHED["pfeiffer2020"]
 ROWS = {"table02": 170, "table03": 39, "table04": 96, "table06": 119, "table07": 104}
 ROWS |= {f"figure{number:02}": 256 for number in (3, *range(5, 19))}
 # Figures of one method, by encoder and method.

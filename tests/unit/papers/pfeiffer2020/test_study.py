@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from shipped import PUBLISHED, STUDIES
 
 from xlgrid.exhibits import Heatmap, Table
 from xlgrid.papers.pfeiffer2020.parameters import Parameters
@@ -18,13 +19,13 @@ from xlgrid.results.claims import Term, terms
 from xlgrid.study.schema import Study
 
 ROOT = Path(__file__).parents[4]
-FOLDER = ROOT / "reference" / "pfeiffer2020"
+FOLDER = PUBLISHED["pfeiffer2020"]
 NER = ["full-ft", "mlm-src", "madx-task-only", "madx-noinv", "madx"]
 
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return load_study(ROOT / "studies" / "pfeiffer2020.yaml")
+    return load_study(STUDIES["pfeiffer2020"])
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +195,7 @@ def test_heatmaps_stand_in_the_paper_s_order(study: Study) -> None:
 
 @pytest.fixture(scope="module")
 def mini() -> Study:
-    return load_study(ROOT / "studies" / "pfeiffer2020-mini.yaml")
+    return load_study(STUDIES["pfeiffer2020-mini"])
 
 
 def test_the_miniature_has_four_of_eight_languages_that_no_encoder_was_trained_on(mini: Study) -> None:

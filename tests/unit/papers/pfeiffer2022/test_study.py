@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from paper_fixture import compared, effect, listed_exhibits, switches
+from shipped import PUBLISHED, STUDIES
 
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
@@ -31,7 +32,7 @@ from xlgrid.training.encoders import draws
 from xlgrid.training.recipe import Start, Training
 
 ROOT = Path(__file__).parents[4]
-FOLDER = ROOT / "reference" / "pfeiffer2022"
+FOLDER = PUBLISHED["pfeiffer2022"]
 ROWS = {"table02": 70, "table03": 40, "table05": 20, "table06": 28, "table07": 16, "table08": 42}
 # Languages, thousands of updates: equal updates and equal examples (section 4.1).
 SIZES = [(13, 125), (30, 125), (30, 195), (60, 125), (60, 265), (75, 125), (75, 269)]
@@ -40,17 +41,17 @@ ADDED = ["bg", "de", "el", "es", "tr", "ur", "zh"]
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return load_study(ROOT / "studies" / "pfeiffer2022.yaml")
+    return load_study(STUDIES["pfeiffer2022"])
 
 
 @pytest.fixture(scope="module")
 def released() -> Study:
-    return load_study(ROOT / "studies" / "pfeiffer2022-released.yaml")
+    return load_study(STUDIES["pfeiffer2022-released"])
 
 
 @pytest.fixture(scope="module")
 def miniature() -> Study:
-    return load_study(ROOT / "studies" / "pfeiffer2022-mini.yaml")
+    return load_study(STUDIES["pfeiffer2022-mini"])
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +204,7 @@ def test_every_published_number_stands_beside_one_of_the_study(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    study = load_study(ROOT / "studies" / f"{name}.yaml")
+    study = load_study(STUDIES[name])
     planned = cells(study)
     counts: Counter[str] = Counter()
     for key in study.exhibits:
@@ -323,7 +324,7 @@ def test_the_studies_of_the_page_complete_tables_and_leave_other_exhibits_as_the
         return {cell[1:] for cell in study.exhibit(name).cells(cells(study), study.facts)}
 
     for name in ("pfeiffer2022", "pfeiffer2022-released"):
-        shutil.copy(ROOT / "studies" / f"{name}.yaml", tmp_path)
+        shutil.copy(STUDIES[name], tmp_path)
     page = (ROOT / "docs" / "papers" / "pfeiffer2022.md").read_text()
     examples = re.findall(r"`studies/([\w-]+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     for name, content in examples:
@@ -362,7 +363,7 @@ def test_languages_of_the_miniature_have_the_roles_of_those_that_they_stand_for(
 
 
 def test_encoders_of_the_capacity_study_differ_in_size_variant_languages_and_seed_alone() -> None:
-    study = load_study(ROOT / "studies" / "pfeiffer2022-capacity.yaml")
+    study = load_study(STUDIES["pfeiffer2022-capacity"])
     seeds = {"": 1, "-b": 2, "-c": 3}
     for name, entry in study.encoders.items():
         assert entry.scratch, name

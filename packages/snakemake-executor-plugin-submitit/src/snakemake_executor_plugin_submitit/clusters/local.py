@@ -5,44 +5,43 @@ import os
 import re
 import shlex
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from snakemake_executor_plugin_submitit.clusters.cluster import TIMEOUTS, Refused, plain, python
+from snakemake_executor_plugin_submitit.clusters.cluster import TIMEOUTS, Cluster, Refused, plain, python
 from snakemake_executor_plugin_submitit.clusters.commands import Commands
+from snakemake_executor_plugin_submitit.clusters.slurm import Slurm, clean_environment, gpus
 from snakemake_executor_plugin_submitit.process import HOLDS, devices_of, threads, visible_devices
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.worker import Worker
 
 
-class Local:
+class Local(Cluster):
     """This machine, through submitit's local executor; adds a queue, and shares out cores and GPUs."""
 
-    name = "local"
+    name: ClassVar = "local"
+    is_local: ClassVar = True
+    idle: ClassVar = 30.0
+    # A rule that is for Slurm, too, may ask for GPUs in this way.
+    settings: ClassVar = {"gres": Slurm.settings["gres"]}
+    resources: ClassVar = {"gres": "gres"}
 
-    def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
-        self.stuck: dict[str, str] = {}
-        self.excluded: Sequence[str] = ()
-        self.waiting: Collection[str] = ()
-        self.setup = list(setup)
-        self.slots = slots
-        self.grace = grace
-        self.cores = min(parallelism, len(os.sched_getaffinity(0)))
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # submitit would take a task of this machine for one of Slurm.
+        clean_environment()
+        self.cores = min(self.parallelism, len(os.sched_getaffinity(0)))
         self.devices = devices()
         # The number of cores and the GPUs that a task holds, by the task's name.
         self.held: dict[str, tuple[int, list[str]]] = {}
         # The processes that this head has started, by the name of their task.
         self.children: dict[str, Any] = {}
 
-    def hurry(self) -> None:
-        pass
-
-    def learn(self) -> None:
-        pass
-
-    def longest(self, request: Request, minutes: int) -> None:
-        return None
+    def adapt(self, request: Request) -> Request:
+        # Memory and minutes are not granted, so jobs that differ in them alone share a task.
+        return replace(request, mem_mb=None, mem_mb_per_cpu=None, minutes=None, gpus=gpus(request), options=())
 
     def room(self, request: Request) -> tuple[int, int]:
         cores = max(1, request.cpus * self.slots)
@@ -109,7 +108,7 @@ class Local:
             tasks.append(task)
         return tasks
 
-    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
+    def states(self, tasks: Mapping[str, str]) -> dict[str, str | None]:
         states: dict[str, str | None] = {}
         for task in tasks:
             number, began = task.split(".")
@@ -124,7 +123,7 @@ class Local:
                 self.held[task] = holdings(int(number))
         return states
 
-    def cancel(self, tasks: Collection[str]) -> None:
+    def cancel(self, tasks: Mapping[str, str]) -> None:
         for task, state in self.states(tasks).items():
             if state is None:
                 with contextlib.suppress(ProcessLookupError):

@@ -3,15 +3,17 @@
 import contextlib
 import os
 import re
-import shutil
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from snakemake_executor_plugin_submitit.clusters.cluster import GONE, TIMEOUTS, Refused, plain, python
-from snakemake_executor_plugin_submitit.clusters.commands import Commands
-from snakemake_executor_plugin_submitit.process import threads
+from snakemake_executor_plugin_submitit import failures
+from snakemake_executor_plugin_submitit.clusters.cluster import GONE, TIMEOUTS, Cluster, Refused, plain, python
+from snakemake_executor_plugin_submitit.clusters.partitions import choose, read_partitions
+from snakemake_executor_plugin_submitit.process import NODE, threads
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.worker import Worker
 
@@ -48,6 +50,10 @@ STUCK = re.compile(
     r"Held|Config|BadConstraints|NodeLimit|TimeLimit|PerJob|Minutes|Invalid|NotAllowed|NotAvail|NeverSatisfied|launch",
     re.I,
 )
+# Slurm's message in the log of a task whose memory it limits.
+OOM = re.compile(r"^slurmstepd: error: .*(oom[_-]kill|memory limit)", re.M)
+# GPUs among generic resources.
+GPUS = re.compile(r"(?:gres/)?gpu(?::(?!\d+$)[^:]+)?(?::(\d+))?")
 # The whole answer of `sbatch --parsable`: the number of the job, and the cluster if one was named. Some wrappers of sites drop the option.
 ID = re.compile(r"(?:Submitted batch job )?(\d+)(?:(?:;| on cluster )([\w.-]+))?")
 # Variables of Slurm that neither describe the job that this process runs in, nor change what is asked or submitted: where its controller
@@ -67,7 +73,7 @@ class Row(NamedTuple):
     reason: str
 
 
-class Slurm:
+class Slurm(Cluster):
     """Slurm through sbatch (with submitit's script), squeue, sacct, scontrol and scancel.
 
     A task is named by its number, and by its cluster if the submission named one: `77_3`, or `77_3;wice`.
@@ -77,38 +83,98 @@ class Slurm:
         prints_ids: whether what sbatch prints has proved to be the number of the array and nothing else.
     """
 
-    name = "slurm"
+    name: ClassVar = "slurm"
+    needs: ClassVar = ("sbatch", "squeue", "scontrol", "scancel")
+    settings: ClassVar = {
+        "partition": "Slurm partition, unless a rule has the resource slurm_partition.",
+        "partition_config": "File of YAML with the limits of partitions, by which jobs that name no partition get one.",
+        "account": "Slurm account, unless a rule has the resource slurm_account.",
+        "qos": "Slurm quality of service, unless a rule has the resource qos.",
+        "constraint": "Node features, unless a rule has the resource constraint.",
+        "clusters": "Slurm clusters, comma-separated, of which Slurm chooses one, unless a rule has the resource clusters.",
+        "gres": "As sbatch --gres, unless a rule has the resource gres.",
+    }
+    resources: ClassVar = {
+        "slurm_partition": "partition",
+        "slurm_account": "account",
+        "qos": "qos",
+        "slurm_qos": "qos",
+        "constraint": "constraint",
+        "slurm_constraint": "constraint",
+        "clusters": "clusters",
+        "gres": "gres",
+        "slurm_extra": "extra",
+    }
+    ends: ClassVar = {
+        "OUT_OF_MEMORY": failures.OUT_OF_MEMORY,
+        "TIMEOUT": failures.TIMEOUT,
+        "DEADLINE": failures.TIMEOUT,
+        "PREEMPTED": failures.PREEMPTED,
+        "NODE_FAIL": failures.NODE_FAILURE,
+        "BOOT_FAIL": failures.NODE_FAILURE,
+        "REVOKED": failures.NODE_FAILURE,
+        "CANCELLED": failures.CANCELLED,
+    }
 
-    def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
-        self.stuck: dict[str, str] = {}
-        self.excluded: Sequence[str] = ()
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.waiting: set[str] = set()
         self.own: set[str] = set()
         self.prints_ids = False
-        missing = [name for name in ("sbatch", "squeue", "scontrol", "scancel") if not shutil.which(name)]
-        if missing:
-            raise RuntimeError(
-                f"there is no {' and no '.join(missing)} on this machine: run it where Slurm's commands are, or with "
-                "`--submitit-cluster local` to use this machine alone"
-            )
-        self.setup = list(setup)
-        self.parallelism = parallelism
-        self.slots = slots
-        self.grace = grace
-        self.commands = Commands()
         # Minutes by partition; "" is the default one. One without a limit is missing.
         self.limits: dict[str, int] = {}
         # The same by quality of service.
         self.services: dict[str, int] = {}
+        self.table = self.options.pop("partition_config", None)
+        self.partitions = read_partitions(Path(self.table)) if self.table else []
+        self.heed_environment()
 
-    def hurry(self) -> None:
-        self.commands.hurry()
+    def heed_environment(self) -> None:
+        """Take options from variables that sites set for their users, and forget the others. To sbatch they would overrule the rules."""
+        dropped = clean_environment()
+        stated = {
+            variable: name
+            for name in ("partition", "account", "qos", "constraint", "clusters")
+            for variable in (f"SLURM_{name.upper()}", f"SBATCH_{name.upper()}")
+            if name not in self.options and dropped.get(variable, "all") != "all"
+        }
+        self.options |= {name: dropped.pop(variable) for variable, name in stated.items()}
+        if stated:
+            self.logger.info(f"submitit: {', '.join(stated)} hold where neither a setting nor a rule says otherwise")
+        if dropped:
+            self.logger.warning(
+                f"submitit executor: {', '.join(sorted(dropped))} of the environment are ignored, because they would overrule the "
+                "rules: use settings, resources, or slurm_extra"
+            )
+
+    def about(self) -> str:
+        rows = [line.split() for line in self.commands.run("sinfo", "--noheader", "--format=%R %D").splitlines()]
+        return f"its partitions are {', '.join(f'{row[0]} with {row[1]} nodes' for row in rows if row) or 'none'}"
+
+    def adapt(self, request: Request) -> Request:
+        clusters = extra(request).get("clusters", request.option("clusters"))
+        # The queue of each is asked by its name, so `all` will not do.
+        if clusters is not None and not re.fullmatch(r"(?!all$)[\w.-]+(,[\w.-]+)*", str(clusters)):
+            raise ValueError(
+                f"clusters must be names of clusters with commas between them, such as one,two, got {clusters!r}"
+            )
+        request = replace(request, gpus=gpus(request))
+        if self.partitions and request.option("partition") is None and "partition" not in extra(request):
+            return request.having(partition=choose(request, self.partitions, self.slots, self.table))
+        return request
 
     def can_spare(self, place: str) -> bool:
         return True
 
-    def room(self, request: Request) -> None:
-        return None
+    def cause(self, word: str, log: str) -> str:
+        cause = super().cause(word, log)
+        return failures.OUT_OF_MEMORY if cause in (failures.KILLED, failures.HOST) and OOM.search(log) else cause
+
+    def argument(self, task: str) -> str:
+        return task.replace(";", " --clusters=")
+
+    def showing(self, task: str) -> str:
+        return f"scontrol show job {self.argument(task)}"
 
     def learn(self) -> None:
         try:
@@ -131,15 +197,15 @@ class Slurm:
             self.services = {name: limit for name, _, text in rows if (limit := _minutes(text)) is not None}
 
     def longest(self, request: Request, minutes: int) -> int | None:
-        options = request.options()
-        if request.clusters or "clusters" in options:
+        options = dict(request.options) | extra(request)
+        if "clusters" in options:
             # The limits of another cluster are not known.
             return None
         # Slurm chooses one of several partitions.
-        names = str(options.get("partition", request.partition or "")).split(",")
+        names = str(options.get("partition", "")).split(",")
         limits = [self.limits[name] for name in names if name in self.limits]
         # Without a name, the quality of service is that of the account or the partition, which may be any.
-        service = options.get("qos", request.qos)
+        service = options.get("qos")
         limits += [limit for name, limit in self.services.items() if service is None or name == service]
         return min((limit for limit in limits if limit >= minutes), default=None)
 
@@ -154,19 +220,24 @@ class Slurm:
         # In Slurm's patterns, %% stands for %.
         log = f"{str(folder).replace('%', '%%')}/{'%A_%a' if len(bundles) > 1 else '%j'}_0_log.out"
         settings.update_parameters(
-            **request.slurm(self.slots, minutes),
+            **parameters(request, self.slots, minutes),
             name=name,
             stderr_to_stdout=True,
             slurm_array_parallelism=self.parallelism,
             slurm_use_srun=False,
-            slurm_setup=[*self.setup, *(f"export {name}={value}" for name, value in threads(request.cpus).items())],
+            slurm_setup=[
+                *self.setup,
+                # Slurm's name of a host may be another than the host's own.
+                f"export {NODE}=$SLURMD_NODENAME",
+                *(f"export {name}={value}" for name, value in threads(request.cpus).items()),
+            ],
             # Some sites requeue only tasks that ask for it.
             slurm_additional_parameters={
                 "output": log,
                 "signal": f"B:USR2@{self.grace}",
                 "requeue": True,
-                **({"clusters": request.clusters} if request.clusters else {}),
-                **(options := request.options()),
+                **({"clusters": clusters} if (clusters := request.option("clusters")) else {}),
+                **(options := extra(request)),
                 **(
                     {"exclude": ",".join(map(str, filter(None, [options.get("exclude"), *self.excluded])))}
                     if self.excluded
@@ -351,6 +422,43 @@ class Slurm:
             task = path.name.removesuffix("_submitted.pkl")
             tasks.setdefault(int(_place(task) or 0), _named(task, cluster))
         return tasks
+
+
+def extra(request: Request) -> dict[str, Any]:
+    """`slurm_extra` as sbatch options by name.
+
+    Raises:
+        ValueError: it is not a list of long options.
+    """
+    options: dict[str, Any] = {}
+    text = request.option("extra") or ""
+    for word in shlex.split(text):
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not name:
+            raise ValueError(f"slurm_extra={text!r}: {word!r} is not of the form --option or --option=value")
+        options[name] = value if equals else True
+    return options
+
+
+def gpus(request: Request) -> int:
+    """The number of GPUs, which may be among the generic resources, such as gpu:2 or gpu:a100:1."""
+    named = (GPUS.fullmatch(name) for name in (request.option("gres") or "").split(","))
+    return sum(int(found[1] or 1) for found in named if found) or request.gpus
+
+
+def parameters(request: Request, slots: int, minutes: int) -> dict[str, Any]:
+    """Parameters of submitit for a task that runs `slots` jobs at a time, and takes so many minutes in all."""
+    named: dict[str, Any] = {"timeout_min": minutes, "cpus_per_task": request.cpus * slots}
+    if request.mem_mb is not None:
+        named["mem_gb"] = request.mem_mb * slots / 1024
+    if request.mem_mb_per_cpu is not None:
+        named["slurm_mem_per_cpu"] = f"{request.mem_mb_per_cpu}M"
+    if request.gpus and request.option("gres") is None:
+        named["gpus_per_node"] = request.gpus
+    for name in ("partition", "account", "qos", "constraint", "gres"):
+        if (value := request.option(name)) is not None:
+            named[f"slurm_{name}"] = value
+    return named
 
 
 def _on(cluster: str) -> list[str]:

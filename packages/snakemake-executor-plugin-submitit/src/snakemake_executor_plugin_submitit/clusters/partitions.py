@@ -1,4 +1,4 @@
-"""Chooses the partition of a job by a table of the limits of partitions.
+"""Chooses the partition of a job on Slurm by a table of the limits of partitions.
 
 The table is a file of YAML in the format of `--slurm-partition-config`, a setting of snakemake-executor-plugin-slurm.
 """
@@ -7,7 +7,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,13 @@ class Partition:
         yield "mem_mb", (request.mem_mb or 0) * slots, self.max_mem_mb
         yield "mem_mb_per_cpu", request.mem_mb_per_cpu or 0, self.max_mem_mb_per_cpu
         yield "cores", request.cpus * slots, min(self.max_cpus_per_task, self.max_threads)
-        yield "gpus", request.devices(), self.max_gpu
+        yield "gpus", request.gpus, self.max_gpu
 
     def problem(self, request: Request, slots: int) -> str | None:
         """Why the partition does not allow a task, or None."""
-        if request.clusters != self.cluster:
+        if request.option("clusters") != self.cluster:
             return f"it is on {self.cluster or 'the cluster of this machine'}"
-        wanted = {feature for feature in re.split(r"[&,|]", request.constraint or "") if feature}
+        wanted = {feature for feature in re.split(r"[&,|]", request.option("constraint") or "") if feature}
         if self.available_constraints is not None and not wanted <= set(self.available_constraints):
             return f"its nodes have {', '.join(self.available_constraints) or 'no features'}"
         over = [f"{kind} {most:g}" for kind, asked, most in self.shares(request, slots) if asked > most]
@@ -65,12 +65,12 @@ class Partition:
 
     def closeness(self, request: Request, slots: int) -> tuple[bool, float]:
         """How well a task fits: better without GPUs that it does not want, and the more of each limit it uses."""
-        wastes = self.max_gpu > 0 and not request.devices()
+        wastes = self.max_gpu > 0 and not request.gpus
         return not wastes, sum(asked / most for _, asked, most in self.shares(request, slots) if 0 < most < math.inf)
 
 
-def choose(request: Request, partitions: Sequence[Partition], slots: int, source: object) -> Request:
-    """The request with the partition that fits it best; of two that fit equally, the first. Unchanged if it names one already.
+def choose(request: Request, partitions: Sequence[Partition], slots: int, source: object) -> str:
+    """The name of the partition that fits a request best; of two that fit equally, of the first.
 
     Args:
         slots: how many jobs a task runs at a time.
@@ -79,8 +79,6 @@ def choose(request: Request, partitions: Sequence[Partition], slots: int, source
     Raises:
         ValueError: no partition allows it.
     """
-    if not partitions or request.partition is not None or "partition" in request.options():
-        return request
     problems = {partition: partition.problem(request, slots) for partition in partitions}
     allowed = [partition for partition, problem in problems.items() if problem is None]
     if not allowed:
@@ -89,7 +87,7 @@ def choose(request: Request, partitions: Sequence[Partition], slots: int, source
         raise ValueError(
             f"no partition of {source} allows a task with {asked} ({places}): request less, or name a partition"
         )
-    return replace(request, partition=max(allowed, key=lambda partition: partition.closeness(request, slots)).name)
+    return max(allowed, key=lambda partition: partition.closeness(request, slots)).name
 
 
 def read_partitions(path: Path) -> list[Partition]:
