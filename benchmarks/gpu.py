@@ -227,13 +227,13 @@ def cell(folder: Path, sizes: Sizes) -> Iterator[str]:
 
 
 def constants(fit: list[tuple[float, float]]) -> Iterator[str]:
-    """The two numbers that `xlgrid cost` takes, by least squares over the loop's steps."""
+    """The two numbers that `xlgrid cost` assumes of a GPU, by least squares over the loop's steps."""
     work, seconds = map(np.array, zip(*fit, strict=True))
     (slope, intercept), *_ = np.linalg.lstsq(np.stack([work, np.ones_like(work)], 1), seconds, rcond=None)
     if slope <= 0:
-        yield "The steps do not grow with their operations: measure longer ones for `--tflops` and `--step-ms`."
+        yield "The steps do not grow with their operations: measure longer ones."
         return
-    yield f"`xlgrid cost --tflops {1e-12 / slope:.3g} --step-ms {max(0.0, 1e3 * intercept):.3g}`"
+    yield f"{1e-12 / slope:.3g} TFLOP/s, and {max(0.0, 1e3 * intercept):.3g} ms a step"
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from xlgrid.base.arrays import Segments
 from xlgrid.base.device import default_device
 from xlgrid.methods import Method, make
 from xlgrid.models.load import model_class
-from xlgrid.plan.estimate import Assumed, Estimate
+from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.products.train import Run
 from xlgrid.study.schema import Study
@@ -97,7 +97,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     device = default_device()
     plan = load_plan(arguments.study)
-    study, estimate = plan.study, Estimate(plan, Assumed())
+    study, estimate = plan.study, Estimate(plan)
     one_of = {run.method: run for run in plan.runs if run.encoder == arguments.encoder}
     where = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, threads: {arguments.threads}"
     print(f"{where}; {arguments.encoder}, {arguments.batch} inputs of {arguments.length} tokens")

@@ -257,12 +257,11 @@ def test_the_encoders_that_the_page_shows_are_encoders_of_a_study() -> None:
         "mbert": ("google-bert/bert-base-multilingual-cased", None),
         "mine": ("checkpoints/mine", None),
         "small": ("checkpoints/mine", 6),
-        "later": ("checkpoints/later", None),
     }
 
 
 def test_the_first_page_leads_to_every_page() -> None:
-    """The page of all papers leads to those about costs and published numbers."""
+    """The page of all papers leads to those about published numbers."""
     pages_outside = script("pages_outside")
     site_pages = {page for page in PAGES if page.startswith("docs/")} | {*pages_outside.PAGES}
     linked = {

@@ -99,12 +99,6 @@ COMMANDS = (
         "cost mine --measured studies/mine.yaml",
     ),
     Bad(
-        "examples of an unknown task",
-        "--examples: unknown task or kind of task 'topik', did you mean 'topic'? (there are: ",
-        nothing,
-        "cost mine --examples topik=1,2,3",
-    ),
-    Bad(
         "a run that is not there",
         "results/mine/runs/none/run.json does not exist: check the path, or rerun training",
         nothing,

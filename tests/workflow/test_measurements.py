@@ -33,7 +33,7 @@ def test_every_part_of_the_program_for_a_gpu_writes_its_table(tmp_path: Path) ->
         assert written.count(row) == 1, row
     assert "| computation |" in written
     # Which of the two follows from the times of the steps.
-    assert ("`xlgrid cost --tflops" in written) != ("The steps do not grow with their operations" in written)
+    assert ("TFLOP/s, and" in written) != ("The steps do not grow with their operations" in written)
     assert "Left out" not in written and "failed" not in written
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check(study: StudyName, lock: ConfiguredLock = None) -> None:
-    """Check whether a study can run: exhibits, files, columns, labels, tokenizers, the Hub, disk and memory.
+    """Check whether a study can run: exhibits, files, columns, labels, tokenizers, the Hub and disk.
 
     Nothing is computed. ✗ marks a problem, ✓ what is in order, ? what could not be asked or only you can decide. The exit status is 1
     if there is a problem.

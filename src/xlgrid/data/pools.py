@@ -56,13 +56,6 @@ def read_pools(files: Sequence[str | Path]) -> "pa.Table":
     )
 
 
-def count(files: Sequence[str | Path]) -> int | None:
-    """The sentences in both pools; None if a file is not there."""
-    if not all(Path(path).is_file() for path in files[:2]):
-        return None
-    return sum(1 for path in files[:2] for _ in _fields(path))
-
-
 def _fields(path: str | Path) -> Iterator[tuple[str, str]]:
     """The two fields of each line that is not empty, without the spaces around them."""
     path = Path(path)

@@ -106,7 +106,7 @@ class Count(NamedTuple):
     def training(self) -> float:
         """Floating-point operations of training on a token: a multiplication and an addition per parameter to go forward, as
         many for the gradient of what came in, and as many for that of each parameter that trains; 6 per parameter where
-        all do (Kaplan et al. 2020, section 2.1). Attention itself, a few percent at these lengths, is left out."""
+        all do (Kaplan et al. 2020, section 2.1). Attention itself has no parameters: see `attention_work`."""
         return 4 * self.passed + 2 * self.passed_trained
 
     @property
@@ -199,6 +199,16 @@ def count(
         decoded=sum(number for name, number in passed.items() if name in output or not name.startswith(first_part)),
         beams=model.generation_config.num_beams if head.has_decoder else 1,
     )
+
+
+def attention_work(config: "PreTrainedConfig", length: float) -> float:
+    """The floating-point operations of going forward with a token in the attention of all layers of an encoder, which the parameters do not
+    count: a product of queries and keys, and one of weights and values. Training takes three times as many.
+
+    Args:
+        length: the number of tokens of an input.
+    """
+    return 4.0 * config.num_hidden_layers * config.hidden_size * length
 
 
 def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | int | str | bool]) -> Added:

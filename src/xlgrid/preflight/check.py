@@ -1,4 +1,4 @@
-"""All checks of a study before anything computes: exhibits, the Hub, files, tokenizers, disk and memory."""
+"""All checks of a study before anything computes: exhibits, the Hub, files, tokenizers and disk."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,17 +33,7 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     taken = materials(plan, needed)
     if not taken:
         yield Line(State.GOOD, "files", "everything is generated here: the study needs neither files nor the Hub")
-    of_materials = [
-        *hub_lines(plan.study, taken, lock),
-        *file_lines(plan, taken),
-        *tokenizer_lines(plan, needed),
-    ]
-    yield from of_materials
-    has_problem = any(line.state is State.PROBLEM for line in of_materials)
-    for line in room_lines(plan):
-        # The estimate fails because of one of these problems, which is listed already.
-        yield (
-            line._replace(text="not estimated before the problems are mended")
-            if has_problem and line.thing == "disk and memory"
-            else line
-        )
+    yield from hub_lines(plan.study, taken, lock)
+    yield from file_lines(plan, taken)
+    yield from tokenizer_lines(plan, needed)
+    yield from room_lines(plan)

@@ -8,10 +8,8 @@ from importlib import metadata
 from pathlib import Path
 
 from xlgrid.base import device
-from xlgrid.preflight.clusters import cluster_lines
 from xlgrid.preflight.lines import Line, State
 from xlgrid.preflight.machine import RESULTS, elsewhere, existing, unwritable
-from xlgrid.preflight.room import gigabytes
 
 LOCK = Path("envs/lock.txt")
 # Major version of CUDA -> the oldest driver for it, and the index of torch's builds for an older CUDA.
@@ -183,3 +181,8 @@ def disk_line(results: Path) -> Line:
             f"only {gigabytes(free)} are free: free some space, or let {results} be a link to a larger disk",
         )
     return Line(State.GOOD, "disk", f"{gigabytes(free)} are free; `xlgrid check STUDY` says how much a study needs")
+
+
+def gigabytes(number: float) -> str:
+    """Bytes in GB, or in MB where they are fewer than one GB."""
+    return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"

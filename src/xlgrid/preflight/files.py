@@ -14,18 +14,19 @@ from xlgrid.data.downloads import Found
 from xlgrid.data.encoders import check_encoder, check_vocabulary
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
-from xlgrid.plan.lengths import ROWS, local_rows
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight.lines import Line, State
 from xlgrid.preflight.materials import Material, downloads_of
 from xlgrid.preflight.rows import Rows, row_lines, rows_of
-from xlgrid.products.data import Data, Text, Unlabelled
+from xlgrid.products.data import Data, Text, Unlabelled, local_rows
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.product import Product
 from xlgrid.products.train import Run
 
 # Larger files of data, in bytes, are read by the jobs alone, so that the checks take seconds.
 MOST = 50_000_000
+# Rows of a text that are read.
+ROWS = 300
 # Files that a line names at most.
 SHOWN = 3
 

@@ -3,13 +3,17 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from xlgrid.data.fetch import read_data
 from xlgrid.data.sources import SPLITS, local_files
 from xlgrid.languages.sources import Target
 from xlgrid.products.product import Inputs, Product, Repository, Settings
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from xlgrid.data.sources import Origin
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
@@ -166,6 +170,22 @@ class Text(Product):
 
     def origin(self, study: "Study") -> "Origin | None":
         return study.text.data if study.text.fetches(self.language) else None
+
+
+def local_rows(entry: "TaskEntry", code: str, split: str) -> "pa.Table | None":
+    """The rows of a split in a language or pair, as `xlgrid fetch-data` writes them; None if they are not in local files.
+
+    Raises:
+        ValueError: the files are damaged, or do not fit the task.
+    """
+    if entry.data is None:
+        return None
+    origin = entry.data.of(split, code)
+    files = local_files(origin, code, split, entry.task.head.has_pairs_only)
+    if not files or not origin.has(code) or not all(Path(file).is_file() for file in files):
+        return None
+    described = entry.task.unlabelled if entry.data.labelled_in(split, code) else entry.task
+    return read_data(origin, described, code, split, "")
 
 
 def columns_of(task: "TaskEntry") -> str:

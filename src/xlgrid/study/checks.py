@@ -140,10 +140,11 @@ def _languages(study: "Study") -> Iterator[str]:
                     f"encoders.{name}.step: the pre-training of {encoder.of} keeps the steps {', '.join(map(str, kept)) or 'none'}, "
                     f"not {encoder.step}: add it to `snapshots` in its `training`"
                 )
-    for name, entry in study.tasks.items():
+    for name, task in study.tasks.items():
         # A study that extends another may generate its data instead, in other languages.
-        codes = [code for part in entry.examples_of if entry.data for code in Target(part).languages]
-        yield from among(f"tasks.{name}.examples_of", LANGUAGE, codes, study.languages)
+        parts = task.examples.languages if task.examples and task.data else ()
+        codes = [code for part in parts for code in Target(part).languages]
+        yield from among(f"tasks.{name}.examples.languages", LANGUAGE, codes, study.languages)
 
 
 def _beginnings(study: "Study", name: str) -> Iterator[str]:

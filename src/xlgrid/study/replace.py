@@ -10,7 +10,7 @@ from xlgrid.base.settings import Strict
 
 # The keys of a study whose values, or the keys of whose values, name encoders and languages.
 _ENCODERS = ("encoder", "encoders")
-_LANGUAGES = ("languages", "examples_of", "source", "target", "targets", "dev_targets", "pairs", "once")
+_LANGUAGES = ("languages", "source", "target", "targets", "dev_targets", "pairs", "once")
 _GROUPS = ("group", "groups")
 Rename = Callable[[str], str | None]
 

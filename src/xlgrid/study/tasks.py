@@ -12,12 +12,18 @@ from xlgrid.languages.sources import Source
 from xlgrid.tasks import Columns, Task, task
 
 
-class Sizes(Strict):
-    """Numbers of examples in the splits of a task's data. A text without `test` has as many test examples as dev examples."""
+class Splits(Strict):
+    """Numbers of examples in the splits of data."""
 
-    train: PositiveInt = Field(description="examples of the training set")
-    dev: PositiveInt = Field(description="examples of the dev set")
+    train: PositiveInt | None = Field(None, description="examples of the training set; of a text, all rows")
+    dev: PositiveInt | None = Field(None, description="examples of the dev set")
     test: PositiveInt | None = Field(None, description="examples of the test set")
+
+
+class Sizes(Splits):
+    """Numbers of examples in the splits of a task's data in each language or pair."""
+
+    languages: dict[str, Splits] = Field({}, description="language or pair: its numbers, where they differ")
 
 
 class TaskEntry(Columns):
@@ -38,13 +44,8 @@ class TaskEntry(Columns):
         None, description="where the data come from; absent: they are generated, or are the texts of the study"
     )
     examples: Sizes | None = Field(
-        None, description="numbers of examples of data that are not generated, for `xlgrid cost` alone"
-    )
-    examples_of: dict[str, Sizes] = Field(
-        {}, description="language or pair: its numbers of examples, where they differ from `examples`"
-    )
-    tokens: PositiveInt | None = Field(
-        None, description="the mean number of tokens of an example, for `xlgrid cost` alone"
+        None,
+        description="numbers of examples in each language, which `xlgrid cost` takes until the data are here; generated data need none",
     )
     max_length: PositiveInt = Field(512, description="most tokens of an input")
     start: Name | None = Field(

@@ -24,7 +24,7 @@ def _generated(
     return Task(name, (*inputs, *choices), target, module.LABELS, choices, HEADS[head], module.Options, module, tokens)
 
 
-# The tokens per example of ruletaker and lot are the means of 300 generated examples over nine languages, in pieces of XLM-R's
+# The tokens of an input of ruletaker and lot are the means of 300 generated examples over nine languages, in pieces of XLM-R's
 # vocabulary cut to 21,000; the others are guesses.
 TASKS: dict[str, Task] = {
     "ruletaker": _generated("ruletaker", ruletaker, "sequence", ("context", "question"), "label", 140),
@@ -40,8 +40,8 @@ TASKS: dict[str, Task] = {
     # these columns, too, and compares answers in another way.
     "tydiqa": _generated("tydiqa", xquad, "span", ("question", "context"), "answers", 200),
     "mlqa": _generated("mlqa", xquad, "span-mlqa", ("question", "context"), "answers", 200),
-    "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 50, copa.CHOICES),
-    "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 110, siqa.CHOICES),
+    "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 25, copa.CHOICES),
+    "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 37, siqa.CHOICES),
     "translation": _generated("translation", translation, "seq2seq", ("source",), "target", 60),
     # Both sentences of an example count.
     "tatoeba": _generated("tatoeba", tatoeba, "embed", ("source_sentence", "target_sentence"), "", 40),

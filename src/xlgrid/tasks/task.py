@@ -72,7 +72,7 @@ class Task(TaskColumns):
         head: see `xlgrid.heads`, where each head describes what its columns contain.
         Options: the schema of the task's `options`.
         generator: makes the data of tasks that can be generated; None for others, which need `data` or a text in the study.
-        tokens: of an example, for estimates of cost, unless the study says it.
+        tokens: of an input, which the estimate of cost assumes.
     """
 
     head: Head

@@ -10,7 +10,6 @@ from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, Vali
 from xlgrid.architectures import PRETRAINING
 from xlgrid.architectures.scratch import Scratch
 from xlgrid.base.errors import Damaged, first_sentence
-from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Strict, plainly
 from xlgrid.data.checkpoints import first_layers
 from xlgrid.data.vocabulary import VocabularyEntry
@@ -49,11 +48,6 @@ class EncoderEntry(Strict):
         "main", description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file"
     )
     path: LocalPath | None = Field(None, description="a folder in the Hub's layout")
-    sizes_of: str | None = Field(
-        None,
-        description="for an encoder from `path`: owner/name of an encoder on the Hub that has the same sizes, from which "
-        "`xlgrid cost` takes the sizes until the files are there",
-    )
     layers: PositiveInt | None = Field(
         None,
         description="for an encoder from `hub` or `path`: the number of layers to keep, the first ones; absent: all",
@@ -98,10 +92,6 @@ class EncoderEntry(Strict):
             raise ValueError(
                 f"an encoder has exactly one of hub, path, scratch and of, got {' and '.join(origins) or 'none'}"
             )
-        if self.sizes_of and not self.path:
-            raise ValueError("only the files of an encoder from `path` may come later: leave out `sizes_of`")
-        if self.sizes_of and self.sizes_of not in HUB:
-            raise ValueError(f"sizes_of: {unknown('encoder of known sizes', self.sizes_of, HUB)}")
         if self.layers and not (self.hub or self.path):
             raise ValueError("only an encoder from `hub` or `path` is cut to fewer `layers`: leave it out")
         if self.training and not self.is_trained:
@@ -260,7 +250,7 @@ def vocabulary_size(vocabulary: VocabularyEntry) -> int | None:
 
 def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = None) -> "PreTrainedConfig":
     """The configuration of an encoder: of one in `HUB` as written there, of others from their files, else as the origin says
-    (`sizes_of`, `scratch`); with as many layers as it keeps.
+    (`scratch`); with as many layers as it keeps.
 
     Args:
         origin: where the encoder comes from.
@@ -302,8 +292,6 @@ def _whole_configuration(origin: EncoderEntry, folder: str | Path, size: int | N
                     f"{place}/config.json describes no encoder ({first_sentence(error)}): take the config.json that was saved with the weights",
                     place,
                 ) from error
-    if origin.sizes_of:
-        return AutoConfig.for_model(**HUB[origin.sizes_of])
     if origin.scratch and (size or not origin.vocabulary):
         return origin.scratch.configuration(size or origin.scratch.vocab)
     raise ValueError(

@@ -6,7 +6,7 @@ import pytest
 
 from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
-from xlgrid.data.pools import count, read_pools
+from xlgrid.data.pools import read_pools
 from xlgrid.data.sources import Origin, local_files
 
 FILES = {
@@ -35,8 +35,6 @@ def test_sentences_of_both_pools_have_ids_sides_and_gold(files: list[Path]) -> N
         {"id": "en-1", "side": 1, "sentence": "Three.", "gold": []},
         {"id": "en-2", "side": 1, "sentence": "Four.", "gold": []},
     ]
-    assert count(files) == 5
-    assert count([*files[:1], "none"]) is None
 
 
 def test_a_split_of_a_pair_is_read_from_its_three_files(files: list[Path]) -> None:

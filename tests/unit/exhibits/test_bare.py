@@ -18,7 +18,7 @@ from xlgrid.data import batches
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.exhibits import claims
 from xlgrid.heads import HEADS
-from xlgrid.plan.estimate import Assumed, Estimate
+from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.explain import explain
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
@@ -204,9 +204,9 @@ def test_status_report_and_cost_count_bare_cells_without_runs(plan: Plan) -> Non
     html = page.overview(report)
     assert "6 of 6" in html and "1 of 1" in html
     assert "as-is" in page.cost(report)
-    *_, (_, whole) = Estimate(plan, Assumed()).exhibits()
+    stages = Estimate(plan).stages()
     # Beside the run, the pre-training of both encoders.
-    assert (whole.runs, whole.cells) == (1 + 2, 6) and whole.evaluation_hours > 0
+    assert (stages["whole study"].runs, stages["whole study"].cells) == (1 + 2, 6) and stages["evaluation"].hours > 0
 
 
 def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp_path: Path) -> None:

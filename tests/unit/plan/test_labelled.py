@@ -8,7 +8,6 @@ from plan_fixture import LABELLED
 
 from xlgrid.languages.sources import Source
 from xlgrid.plan import workflow
-from xlgrid.plan.estimate import WHOLE, Assumed, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.data import Data, Unlabelled
@@ -52,16 +51,6 @@ def test_a_run_on_all_languages_rests_on_the_one_that_labels(tmp_path: Path) -> 
     order = [TEACHER, Data("labelled", "ner", "de", "train"), mixed]
     assert [chain.index(product) for product in order] == sorted(chain.index(product) for product in order)
     assert plan.study.recipe(*mixed[1:]).mix == "whole"
-
-
-def test_labelling_counts_as_an_evaluation_of_the_run_once_for_all_that_train_on_it(tmp_path: Path) -> None:
-    """Two runs on all languages share the labels of 50 rows in each of two languages."""
-    sized = LABELLED.replace("    mix: whole\n", "    mix: whole\n    examples: {train: 50, dev: 10, test: 20}\n")
-    gold = re.sub("      labelled:.*?\n  pos", "  pos", sized, flags=re.DOTALL)
-    assumed = Assumed(examples={"pos": (50, 10, 20)})
-    with_labels, without = (dict(Estimate(load(tmp_path, text), assumed).exhibits())[WHOLE] for text in (sized, gold))
-    assert with_labels.evaluated == without.evaluated + 2 * 50
-    assert with_labels.evaluation_hours > without.evaluation_hours and with_labels.cells == without.cells
 
 
 def test_a_study_that_extends_another_has_its_labelled_data_unless_the_run_changes(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.sizes import DataSizes
 from xlgrid.products.data import Data, Meanings
 from xlgrid.products.encode import Tokens
 from xlgrid.study.schema import Study
@@ -75,11 +74,3 @@ def test_the_settings_of_evaluation_go_into_the_tokens_and_those_of_data_into_th
     }
     assert of_evaluation(plan.study, "tatoeba")["queries"] == "second"
     assert Meanings("s", "made").settings(plan.study) == {"kind": "bucc", "options": '{"n": 40, "seed": 2}'}
-
-
-def test_files_of_pools_are_counted(plan: Plan) -> None:
-    assert DataSizes(plan.study).of("bucc", "fr-en").test is None
-    Path("b").mkdir()
-    for part, rows in (("fr", 3), ("en", 4)):
-        Path(f"b/fr-en.training.{part}").write_text("".join(f"{part}-{row}\tx\n" for row in range(rows)))
-    assert DataSizes(plan.study).of("bucc", "fr-en").test == 7

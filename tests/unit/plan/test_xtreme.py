@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from shipped import STUDIES
 
-from xlgrid.plan.estimate import WHOLE, Assumed, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.tasks import TASKS
@@ -60,15 +59,6 @@ def test_every_exhibit_shows_cells(plan: Plan) -> None:
         assert len(exhibit_cells) == (
             len(plan.cells) if name == "xtreme" else sum(cell.task == name for cell in plan.cells)
         )
-
-
-def test_the_page_has_the_numbers_of_the_study(plan: Plan) -> None:
-    page = (ROOT / "docs" / "papers" / "xtreme.md").read_text().replace(",", "")
-    costs = dict(Estimate(plan, Assumed()).exhibits())
-    assert costs.keys() == {*plan.study.exhibits, WHOLE}
-    for name, cost in costs.items():
-        [numbers] = re.findall(rf"^{name} +(\d+) +\d+ +(\d+) +(\d+) ", page, re.MULTILINE)
-        assert [*map(int, numbers)] == [cost.runs, cost.cells, cost.steps], name
 
 
 def test_a_study_of_three_lines_evaluates_another_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

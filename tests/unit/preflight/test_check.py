@@ -20,14 +20,8 @@ CHECKED = [pytest.param(name, marks=[] if name in SHOWN else pytest.mark.thoroug
 
 def test_every_thing_that_the_study_needs_has_a_line(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
     things = [line.thing for line in study_lines(plan_of(), "hub.lock.yaml")]
-    needed = {"study topics", "Hub", "model some/encoder", "data topic", "vocabulary e, encoder e", "disk and memory"}
+    needed = {"study topics", "Hub", "model some/encoder", "data topic", "vocabulary e, encoder e", "disk"}
     assert needed <= {*things}
-
-
-def test_a_problem_that_hinders_the_estimate_is_told_once(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
-    plan = plan_of({"en/train": []})
-    [estimate] = [line for line in study_lines(plan, "hub.lock.yaml") if line.thing == "disk and memory"]
-    assert estimate.text == "not estimated before the problems are mended"
 
 
 def test_a_report_that_cannot_be_made_is_a_problem(
@@ -48,7 +42,7 @@ def test_every_study_of_this_project_is_checked_without_the_hub(
     plan = load_plan(study)
     lines = [*study_lines(plan, "hub.lock.yaml")]
     problems = [line for line in lines if line.state is State.PROBLEM]
-    kinds = {"data", "text", "encoder", "vocabulary", "adapters", "disk", "memory"}
+    kinds = {"data", "text", "encoder", "vocabulary", "adapters", "disk"}
     # Files that only a person can get have the name that `downloads` gives them.
     names = {name for each in (*plan.ancestors, plan) for name in each.study.downloads}
     assert {line.thing.split()[0] for line in problems} <= kinds | names

@@ -32,17 +32,6 @@ def test_an_encoder_in_a_folder_is_as_that_folder_says(tmp_path: Path) -> None:
     assert configuration(EncoderEntry(path=str(tmp_path / "mine")), tmp_path / "not yet").vocab_size == 77
 
 
-def test_an_encoder_whose_folder_comes_later_has_the_sizes_that_the_study_names(tmp_path: Path) -> None:
-    later = EncoderEntry(path=str(tmp_path / "later"), sizes_of="FacebookAI/xlm-roberta-large")
-    assert configuration(later, tmp_path / "not yet").num_hidden_layers == 24
-    BertConfig(num_hidden_layers=5).save_pretrained(tmp_path / "later")
-    assert configuration(later, tmp_path / "not yet").num_hidden_layers == 5, "the files count where they are"
-    with pytest.raises(ValueError, match=r"sizes_of: .*did you mean 'FacebookAI/xlm-roberta-large'"):
-        EncoderEntry(path="later", sizes_of="FacebookAI/xlm-roberta-larg")
-    with pytest.raises(ValueError, match="leave out `sizes_of`"):
-        EncoderEntry(hub="a/b", sizes_of="FacebookAI/xlm-roberta-large")
-
-
 def test_an_encoder_of_the_hub_is_known_or_has_to_be_fetched(tmp_path: Path) -> None:
     known = EncoderEntry(hub="FacebookAI/xlm-roberta-base")
     assert configuration(known, tmp_path).vocab_size == 250002

@@ -11,7 +11,7 @@ from tokens_fixture import ids, rows, write
 
 from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
-from xlgrid.heads.tokens import Tokens
+from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Phase, Training
 
@@ -122,3 +122,47 @@ def test_languages_of_a_mix_are_drawn_equally_where_its_rows_are_in_turns(tmp_pa
 def test_a_phase_has_one_length(phase: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="exactly one"):
         Phase.model_validate({"max_depth": 0, **phase})
+
+
+@given(
+    st.integers(1, 3000),
+    st.integers(1, 64),
+    st.floats(0.5, 5),
+    st.sampled_from([(), (Phase(epochs=2, max_depth=0),), (Phase(share=0.5, max_depth=0),)]),
+)
+def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curriculum: tuple[Phase, ...]) -> None:
+    training = Training(epochs=epochs, batch_size=batch, curriculum=curriculum)
+    tokens = Tokens(
+        head="sequence",
+        label_names=("no", "yes"),
+        pad_id=0,
+        values=np.zeros(5 * n, np.int32),
+        offsets=5 * np.arange(n + 1),
+        contexts=np.full(n, 5),
+        languages=("en",),
+        language_of=np.zeros((n, 2), np.int16),
+        vocabulary=Vocabulary(5, 1, (0,)),
+        columns={"depth": np.zeros(n, int)},
+    )
+    steps = schedule.training_length(training, n, 5, {})[0]
+    try:
+        assert steps == schedule.plan(tokens, training, seed=1).steps
+    except ValueError as error:
+        # A study of one step has no halves.
+        assert steps == 1 and "the curriculum takes" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"steps": 50, "epochs": 9, "batch_size": 4}, (50, 200)),
+        ({"steps": 50, "batch_tokens": 1000}, (50, 500)),
+        ({"epochs": 2, "batch_tokens": 1000}, (20, 200)),
+        ({"epochs": 1, "batch_size": 30}, (4, 100)),
+        ({"epochs": 1, "batch_size": 10, "curriculum": [{"epochs": 2, "max_depth": 1}]}, (20, 200)),
+        ({"epochs": 1, "batch_size": 10, "curriculum": [{"epochs": 2, "max_depth": 9}]}, (30, 300)),
+    ],
+)
+def test_length_of_a_training_of_100_examples_of_100_tokens(options: dict[str, Any], expected: tuple[int, int]) -> None:
+    """Steps and examples; depths 0 to 3 are equally frequent."""
+    assert schedule.training_length(Training(**options), 100, 100, {"max_depth": 3}) == expected

@@ -17,7 +17,6 @@ from xlgrid.data.formats.files import (
     damaged,
     existing,
     has_words,
-    opened,
     text_lines,
     type_of,
 )
@@ -94,35 +93,6 @@ def tables(path: str | Path, size: int) -> Iterator["pa.Table"]:
                 yield pa.Table.from_batches([batch])
     except (ValueError, OSError) as error:
         raise damaged(path, f"is damaged or not parquet: {error}") from error
-
-
-def count_rows(path: str | Path, documents: bool = False, reading: Reading = BY_NAME) -> int:
-    """The number of rows of a file.
-
-    Args:
-        documents: a row of plain text is a document, not a line.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is empty, damaged or of another type.
-    """
-    path = existing(path, (LINES, *TABLES))
-    if path.suffix == PARQUET:
-        import pyarrow.parquet as pq
-
-        try:
-            return int(pq.read_metadata(path).num_rows)
-        except (ValueError, OSError) as error:
-            raise damaged(path, f"is damaged or not parquet: {error}") from error
-    if has_words(path, reading) or type_of(path) not in (LINES, ".jsonl"):
-        return int(read_table(path, reading).num_rows)
-    count, after_text = 0, False
-    with opened(path) as lines:
-        for line in lines:
-            has_text = bool(line.strip())
-            count += has_text and not (documents and after_text)
-            after_text = has_text
-    return count
 
 
 def rows(path: str | Path, columns: Sequence[str], reading: Reading = BY_NAME) -> Rows:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from xlgrid.base.errors import Damaged
-from xlgrid.data.formats import Reading, count_rows, has_words, read_table, rows, type_of
+from xlgrid.data.formats import Reading, has_words, read_table, rows, type_of
 from xlgrid.data.formats.files import existing, opened, text_lines
 
 
@@ -53,7 +53,7 @@ WORDS = Reading(words=("words", "tags"))
 
 def read(path: Path) -> None:
     """All contents, in each way in which files of this type are read."""
-    ways: list[Callable[[], object]] = [lambda: count_rows(path, reading=WORDS), lambda: read_table(path, WORDS)]
+    ways: list[Callable[[], object]] = [lambda: read_table(path, WORDS)]
     if type_of(path) in (".jsonl", ".csv", ".txt"):
         ways.append(lambda: [*rows(path, ["text"])])
     problems = []

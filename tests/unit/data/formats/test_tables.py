@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from xlgrid.base.errors import Damaged
-from xlgrid.data.formats import count_rows, notes, read_table, rows
+from xlgrid.data.formats import notes, read_table, rows
 
 LABELS = {"x.jsonl": [0, 1], "x.csv": ["0", "1"]}
 TABLE = pa.table({"text": ["a", "b"], "label": [0, 1]})
@@ -34,17 +34,6 @@ def test_tables_are_read_with_a_byte_order_mark_and_without(tmp_path, name, cont
 def test_plain_text_is_read_with_a_byte_order_mark_and_without(tmp_path, name, compress, mark):
     (tmp_path / name).write_bytes(compress(mark + b"one\r\ntwo\n"))
     assert list(rows(tmp_path / name, ["text"])) == [("one",), ("two",)]
-    assert count_rows(tmp_path / name) == 2
-
-
-def test_documents_are_counted_between_empty_lines(tmp_path):
-    (tmp_path / "x.txt").write_text("\none\ntwo\n\n \nthree\n\nfour")
-    assert (count_rows(tmp_path / "x.txt"), count_rows(tmp_path / "x.txt", documents=True)) == (4, 3)
-
-
-def test_documents_are_counted_where_the_first_line_has_text(tmp_path):
-    (tmp_path / "x.txt").write_text("one\ntwo\n\nthree\n")
-    assert count_rows(tmp_path / "x.txt", documents=True) == 2
 
 
 def reads_table(path):
@@ -89,12 +78,6 @@ def test_text_in_another_encoding_and_columns_of_one_name_are_told_by_line(tmp_p
     (tmp_path / "my.csv").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / "my.csv")
-
-
-def test_a_damaged_parquet_file_is_named_when_its_rows_are_counted(tmp_path):
-    (tmp_path / "my.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match=r"my\.parquet is damaged or not parquet"):
-        count_rows(tmp_path / "my.parquet")
 
 
 def test_a_column_with_two_types_is_named(tmp_path):

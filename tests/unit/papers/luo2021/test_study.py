@@ -20,7 +20,7 @@ from xlgrid.papers.luo2021.mbart import MBart
 from xlgrid.papers.luo2021.pair_attention import PairAttention
 from xlgrid.papers.luo2021.veco import PlugIn
 from xlgrid.papers.luo2021.veco.architecture import Veco
-from xlgrid.plan.estimate import Assumed, Estimate
+from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.encode import Encoder
@@ -213,8 +213,8 @@ def test_small_models_differ_in_architecture_and_bitext_alone(study: Study) -> N
 
 def test_models_are_as_large_as_the_paper_says(plan: Plan) -> None:
     """Table 8 has 662 and 247 million; the two streams of VECO share all weights but those of cross-attention."""
-    estimate = Estimate(plan, Assumed())
-    sizes = {name: estimate.pretrainings[name].weights / 1e6 for name in ("veco-large", "veco-small-bili")}
+    estimate = Estimate(plan)
+    sizes = {name: estimate.pretraining(name).gigabytes / 4e-3 for name in ("veco-large", "veco-small-bili")}
     assert sizes == pytest.approx({"veco-large": 660.95, "veco-small-bili": 249.95}, abs=0.01)
 
 

@@ -9,7 +9,7 @@ from shipped import PUBLISHED, STUDIES
 
 from xlgrid.exhibits import Heatmap, Table
 from xlgrid.papers.pfeiffer2020.parameters import Parameters
-from xlgrid.plan.estimate import Assumed, Estimate
+from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
 from xlgrid.plan.plan import Plan
@@ -206,7 +206,7 @@ def test_the_miniature_has_four_of_eight_languages_that_no_encoder_was_trained_o
 
 
 def test_a_run_of_adapters_in_the_miniature_stores_a_few_per_cent_of_its_encoder(mini: Study) -> None:
-    estimate = Estimate(Plan(mini), Assumed())
+    estimate = Estimate(Plan(mini))
     for run in runs(mini):
         if mini.methods[run.method].base == "madx":
             count = estimate.count(run)
