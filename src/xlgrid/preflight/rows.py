@@ -66,7 +66,8 @@ def _in_two_splits(thing: str, of_language: Mapping[str, Rows]) -> Iterator[Line
         if shared < SHARED * len(second.inputs) or not shared:
             continue
         splits = f"{first.split} and {second.split} in {first.language}"
-        if [*first.files] == [*second.files]:
+        # A file with the rows of several splits may have some of them twice.
+        if [*first.files] == [*second.files] and first.inputs == second.inputs:
             problem = f"{splits} are both read from {' and '.join(first.files)}: put {{split}} into `local`"
         elif first.inputs == second.inputs:
             problem = f"{splits} have the same {len(second.inputs):,} rows: see whether the files are the right ones"

@@ -25,6 +25,17 @@ def test_a_file_reads_back(tmp_path: Path, count: int, head: str) -> None:
     assert ids(batches.read(write(tmp_path / "t.arrow", rows(count), head))) == rows(count)
 
 
+def test_a_column_of_fractions_is_an_array_of_numbers(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.arrow", rows(20))
+    table = pa.ipc.open_file(path).read_all()
+    scores = np.arange(20, dtype=np.float32) / 4
+    table = table.append_column("score", pa.chunked_array([scores]))
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+    read = batches.read(path).columns["score"]
+    assert read.dtype == scores.dtype and np.array_equal(read[[3, 19]], scores[[3, 19]])
+
+
 def test_token_ids_of_text_stay_in_the_file(tmp_path: Path) -> None:
     parts = [batches.read(write(tmp_path / f"{start}.arrow", rows(20, start), "mlm")) for start in (1, 30)]
     mixed = batches.mix(parts, 65)

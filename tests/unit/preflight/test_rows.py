@@ -56,6 +56,12 @@ def test_one_file_for_two_splits_is_named() -> None:
     assert remark == "dev and test in en are both read from x.csv: put {split} into `local`"
 
 
+def test_rows_that_two_splits_of_one_file_share_are_counted() -> None:
+    """Such as those of a database, or of a file in which `where` tells the splits apart."""
+    [remark] = remarks(rows("dev", [1, 2], file="x.db"), rows("test", [2, 3], file="x.db"))
+    assert remark == "dev and test in en: 1 of 2 test rows are dev rows, too"
+
+
 def test_one_file_for_two_languages_is_named_and_translations_are_not() -> None:
     [remark] = remarks(*(rows("test", [1, 2], language, "x.csv") for language in ("en", "de")))
     assert remark.startswith("en and de have the same 2 test rows, from x.csv: put {language} into `local`")
