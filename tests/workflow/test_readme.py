@@ -32,6 +32,8 @@ ELSEWHERE = {
     "docs/how-to/language-adapter.md": "tests/workflow/test_readme.py",
     "docs/how-to/method.md": "tests/workflow/test_own_method.py",
     "docs/how-to/architecture.md": "tests/workflow/test_own_architecture.py",
+    "docs/how-to/head.md": "tests/workflow/test_own_head.py",
+    "docs/how-to/exhibit.md": "tests/workflow/test_own_exhibit.py",
     "docs/how-to/cluster-of-your-own.md": "tests/workflow/test_own_cluster.py",
     "docs/how-to/task.md": "tests/workflow/test_benchmarks.py",
     "docs/papers/foroutan2023.md": "tests/workflow/test_plans.py",

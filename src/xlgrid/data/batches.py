@@ -86,7 +86,9 @@ def _row_column(array: Any) -> Any:
     """Numbers as an array of numpy; text and lists as they are."""
     import pyarrow as pa
 
-    return _numbers(array) if pa.types.is_integer(array.type) else array
+    if pa.types.is_integer(array.type):
+        return _numbers(array)
+    return np.from_dlpack(array) if pa.types.is_floating(array.type) else array
 
 
 def mix(parts: Sequence[Tokens], seed: int, way: Mix | None = None) -> Tokens:

@@ -1,4 +1,4 @@
-"""Data of a task that come from the Hub or from local files: a parquet file for each split and language or pair."""
+"""Data of a task that come from the Hub, from local files or from a place of a package: a parquet file for each split and language or pair."""
 
 import json
 import re
@@ -132,6 +132,9 @@ def fetch_table(
     """
     if source.hub:
         table, where = _from_hub(source, described, language, split, lock)
+    elif source.place:
+        names = source.named_in_place(language, split)
+        table, where = source.place.read(*names), f"{source}, {', '.join(names)}"
     elif source.has_parts:
         files = local_files(source, language, split)
         table, where = read_pools(files), " and ".join(files)

@@ -1,4 +1,4 @@
-"""The settings that say where the data of a task come from: the Hub, or local files."""
+"""The settings that say where the data of a task come from: the Hub, local files, or a place that a package reads."""
 
 import re
 import unicodedata
@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Seed, Strict
 from xlgrid.data import formats
+from xlgrid.data.places import AnyPlace
 from xlgrid.heads.head import written
 from xlgrid.heads.span.misplaced import Misplaced
 from xlgrid.languages.sources import Source, Target
@@ -32,7 +33,8 @@ def _written_labels(value: Any) -> Any:
 
 
 class Origin(Strict):
-    """The place of data that are not generated: a repository on the Hub, at a commit that the lock file keeps, or local files.
+    """The place of data that are not generated: a repository on the Hub, at a commit that the lock file keeps, or local files, or a
+    place that a package reads.
 
     Translations of your own are `local` files: one for each language, with parallel rows, at a path such as
     `translations/{language}/{split}.jsonl`. A pair (en-fr: the first input, such as a context or premise, in English,
@@ -72,6 +74,10 @@ class Origin(Strict):
         "replaced; docs/how-to/data.md lists the types of files. In a task of kind `bucc`, {part} stands for each"
         " language of the pair, whose file has the ids and sentences of a pool, and for `gold`, the file with the"
         " ids of translations",
+    )
+    place: AnyPlace | None = Field(
+        None,
+        description="a place that a package reads, by its `kind`, such as `{kind: sqlite, database: mine.db}`: docs/how-to/origin.md",
     )
     columns: list[str] | None = Field(
         None,
@@ -128,8 +134,8 @@ class Origin(Strict):
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
-        if (self.hub is None) == (self.local is None):
-            raise ValueError("data come from either `hub` or `local`: give exactly one")
+        if (self.hub, self.local, self.place).count(None) != 2:
+            raise ValueError("data come from either `hub` or `local`, or from a `place` of a package: give exactly one")
         if self.files and not self.hub:
             raise ValueError(
                 "`files` are in a repository on the Hub: leave it out, and give `local` the path of your files"
@@ -190,7 +196,7 @@ class Origin(Strict):
         One local file of a pair is enough: if another one is missing, the error should name it. Files that are not there yet are of a pair
         if `languages` or `names` list it. A file with the rows of all languages (`begins`) has none of a pair.
         """
-        if self.hub or pair in self.names:
+        if self.local is None or pair in self.names:
             return pair in self.names
         is_listed = pair in (self.languages or ())
         return not self.begins and (is_listed or any(Path(self.path(pair, split)).exists() for split in SPLITS))
@@ -213,6 +219,13 @@ class Origin(Strict):
             return {"path": self.hub, "name": name}
         pattern = self.files.replace("{name}", name or language).replace("{split}", self.named(split))
         return {"path": self.hub, "data_files": {self.named(split): pattern}}
+
+    def __str__(self) -> str:
+        return self.hub or self.local or f"the place of kind {self.place.kind if self.place else None}"
+
+    def named_in_place(self, language: str, split: str) -> tuple[str, str]:
+        """The names that a place of a package has for a language and a split."""
+        return self.configuration(language) or language, self.named(split)
 
     @property
     def has_parts(self) -> bool:
@@ -366,6 +379,8 @@ def local_files(source: Origin, language: str, split: str, has_pairs_only: bool 
         parts = (*Target(language).languages, GOLD)
         return [source.path(language, split).replace("{part}", part) for part in parts]
     codes = (language,) if has_pairs_only or source.has_pair(language) else Target(language).languages
+    if source.place:
+        return [file for code in codes for file in source.place.files(*source.named_in_place(code, split))]
     return [source.path(code, split) for code in codes]
 
 
@@ -373,7 +388,7 @@ def no_data(name: str, source: Origin, split: str, language: str) -> str:
     """The error that the source of a split does not have a language, and what to do."""
     others = "" if split == "test" else f", or give `data.{split}` another source"
     return (
-        f"{name} has no {split} data in {language}: {source.hub or source.local}, where they come from, has "
+        f"{name} has no {split} data in {language}: {source}, where they come from, has "
         f"{', '.join(source.known or ())} only, as its {'languages' if source.languages else 'names'} say: use one of "
         f"these{others}"
     )

@@ -140,7 +140,7 @@ class TextSettings(Strict):
             raise ValueError("`documents` is about plain text (.txt), and there is none: leave it out")
         if self.once and self.data is None:
             raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
-        of_tasks = ("labels", "begins", "unanswerable", "misplaced", "missing")
+        of_tasks = ("place", "labels", "begins", "unanswerable", "misplaced", "missing")
         if self.data and any(getattr(self.data, name) for name in of_tasks):
             raise ValueError(
                 f"{', '.join(f'`{name}`' for name in of_tasks)} are for tasks, not for text: leave them out"

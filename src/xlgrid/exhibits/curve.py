@@ -68,9 +68,13 @@ class Curve(OfCells):
         return self.x == "snapshot"
 
     @property
+    def shows_runs(self) -> bool:
+        return self.x == "step"
+
+    @property
     def merges_draws(self) -> bool:
         """A learning curve is of one encoder."""
-        return super().merges_draws and self.x != "step"
+        return super().merges_draws and not self.shows_runs
 
     @property
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:

@@ -129,10 +129,21 @@ class Exhibit(Strict):
         """Whether the exhibit has files that compare it with published numbers."""
         return False
 
+    def files(self, compare: bool = False) -> list[str]:
+        """The files, other than results, that the exhibit reads: a change of one of them renders it again.
+
+        Args:
+            compare: those that the comparison with published numbers reads instead.
+
+        Returns:
+            Paths from the project's folder.
+        """
+        return []
+
     @property
-    def references(self) -> list[str]:
-        """The files of published numbers that the exhibit reads."""
-        return [str(self.published_numbers.path)] if self.published_numbers else []
+    def shows_runs(self) -> bool:
+        """Whether the exhibit shows runs that have begun, so that there is nothing to show before."""
+        return False
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -403,12 +414,12 @@ class Compared(OfCells):
     def is_compared(self) -> bool:
         return self.published is not None
 
-    @property
-    def references(self) -> list[str]:
-        if self.published is None:
-            return []
+    def files(self, compare: bool = False) -> list[str]:
+        own = super().files(compare)
+        if self.published is None or not compare:
+            return own
         contradictions = self.published.path.with_name("contradictions.csv")
-        return [str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
+        return [*own, str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
     def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         import pandas as pd

@@ -94,7 +94,7 @@ class Head(ABC):
             begin with them.
         all_metrics: the metrics of all tasks with the head.
         loss_names: the names of `losses`.
-        allows_smoothing: the loss can spread probability over all classes (`smoothed`).
+        allows_smoothing: the loss is a cross entropy, and can spread probability over all classes (`smoothed`).
         label_smoothing: the share of each label's probability that the loss spreads over all classes.
         further_columns: the columns that the data have beside those of the task.
         options: the settings of evaluation, which are among the options of a task.
@@ -371,7 +371,7 @@ class Head(ABC):
         return {"num_labels": labels} if self.output_per_label else {}
 
     def scores(self, model: "PreTrainedModel", batch: "Batch") -> tuple["torch.Tensor", "torch.Tensor"]:
-        """Logits, [predictions, classes], and labels, [predictions]: the mean of their cross entropies is the loss.
+        """The model's outputs, [predictions, outputs of one], and labels, [predictions]. `loss` compares them.
 
         Args:
             batch: the tensors of `collate`, and the arguments that the method adds to the model's forward.
@@ -380,11 +380,14 @@ class Head(ABC):
         return model(**inputs).logits.flatten(0, -2), labels.flatten()
 
     def terms(self, batch: "Batch") -> int:
-        """The number of cross entropies in the loss of a batch."""
+        """The number of terms in the loss of a batch: one for each label."""
         return int((batch["labels"] != IGNORED).sum())
 
     def loss(self, model: "PreTrainedModel", batch: "Batch") -> "torch.Tensor":
-        """The sum of the cross entropies of a batch; divided by `terms`, it is the loss."""
+        """The sum of the terms of a batch; divided by `terms`, it is the loss that trains.
+
+        A term is the cross entropy of a label, whose logits are `scores`. A head with another loss overrides this method.
+        """
         from torch.nn.functional import cross_entropy
 
         logits, labels = self.scores(model, batch)

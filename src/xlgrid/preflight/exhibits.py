@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.exhibit import P
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight.lines import Line, State
@@ -40,7 +39,7 @@ def exhibit_lines(plan: Plan) -> Iterator[Line]:
     """
     study, unmade = plan.study, _Unmade(plan)
     exhibits = {name: study.exhibit(name) for name in study.exhibits}
-    drawn = {name: each for name, each in exhibits.items() if not (isinstance(each, Curve) and each.x == "step")}
+    drawn = {name: each for name, each in exhibits.items() if not each.shows_runs}
     problems = []
     for name, exhibit in drawn.items():
         try:

@@ -25,6 +25,7 @@ class Exhibit(Product):
     stage = "exhibits"
     rules: ClassVar[tuple[str, ...]] = ("table", "figure")
     shows_results = True
+    compares: ClassVar[bool] = False
     study: str
     exhibit: str
 
@@ -35,12 +36,8 @@ class Exhibit(Product):
         return {
             "results": results,
             "encoders": [plan.owned(encoder).path for encoder in exhibit.encoders_read(study)],
-            "published": exhibit.references if self._reads_published(study) else [],
+            "files": exhibit.files(self.compares),
         }
-
-    def _reads_published(self, study: "Study") -> bool:
-        # The published numbers beside an exhibit are in its comparison only.
-        return not study.exhibits[self.exhibit].is_compared
 
     def settings(self, study: "Study") -> Settings:
         return {"settings": study.exhibit(self.exhibit).settings(study)}
@@ -64,11 +61,9 @@ class Comparison(Exhibit):
     template = "results/{study}/exhibits/{exhibit}{file}"
     files = COMPARISON
     rules = ("compared",)
+    compares = True
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
         compared = [name for name, exhibit in study.exhibits.items() if exhibit.is_compared]
         return {"compared": [f"exhibits/{name}-published" for name in compared]}
-
-    def _reads_published(self, study: "Study") -> bool:
-        return True

@@ -7,8 +7,9 @@ in the unit of the metric.
 standard deviation of the effect over the S seeds, and t is Student's with S - 1 degrees of freedom. v is the variance
 of the effect over draws of test examples, and z is the normal distribution's. Drawing an example draws it in all cells
 of a claim: example i is the same in both methods and all seeds, so it is paired, and in all languages of a generated or
-parallel test set, so it counts once (`Metric.influences`; a bootstrap over examples tends to the same variance with
-many draws). For BLEU, v is the variance over draws of a bootstrap, which are the same in all cells (`Metric.resampled`).
+parallel test set, so it counts once (`Ratio.moves`; a bootstrap over examples tends to the same variance with many
+draws). For a metric of all outcomes at once, such as BLEU, v is the variance over draws of a bootstrap, which are the
+same in all cells (`OfAll.moves`).
 
 If the noise is normal, the interval covers the true effect with at least 95 %, however the noise divides between seeds
 and examples; `benchmarks/verdicts.py` measures the level on simulated studies without an effect. The reason: the chance

@@ -92,7 +92,7 @@ def _not_in_text(study: "Study", code: str) -> str | None:
     if data is None or code in study.text.files or not study.text.fetches(code) or data.has(code):
         return None
     return (
-        f"the text comes from {data.hub or data.local}, which has {', '.join(data.known or ())} only, as its "
+        f"the text comes from {data}, which has {', '.join(data.known or ())} only, as its "
         f"{'languages' if data.languages else 'names'} say, and not {code}: name a file with its text under `text.files`, or leave {code} out"
     )
 

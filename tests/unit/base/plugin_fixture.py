@@ -34,7 +34,7 @@ def install(folder: Path, package: str, version: str, code: str, entry_points: M
 GUESSING = '''
 """A head whose metric and module no head of xlgrid has, and a task with this head."""
 
-from xlgrid.heads.metrics import Metric
+from xlgrid.heads.metrics import Ratio
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.tasks import Task
 
@@ -42,7 +42,7 @@ from xlgrid.tasks import Task
 class GuessHead(SequenceHead):
     name = "guess"
     modules = ("guesser",)
-    all_metrics = (Metric("guess-rate", "tests", lambda outcome: (outcome, 1)),)
+    all_metrics = (Ratio("guess-rate", "tests", lambda outcome: (outcome, 1)),)
 
 
 HEAD = GuessHead()

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from xlgrid.heads import HEADS
-from xlgrid.heads.metrics import Metric
+from xlgrid.heads.metrics import Ratio
 from xlgrid.heads.sequence import SequenceHead
 
-SURPRISAL = Metric(
+SURPRISAL = Ratio(
     "surprisal",
     "tests: the mean negative log-probability of the right label, in nats",
     lambda outcome: (outcome[0], outcome[1]),

@@ -18,7 +18,7 @@ from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.heads import ALL_HEADS, HEADS, metric
+from xlgrid.heads import ALL_HEADS, HEADS, Head, metric
 from xlgrid.heads.encoding import IGNORED
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import Method, is_head
@@ -86,8 +86,12 @@ def test_a_batch_has_a_finite_loss_that_is_the_mean_over_its_terms(model: Any, t
     torch.manual_seed(1)
     batch = head.collate(tokens, rows, has_segments(model))
     with torch.no_grad():
-        loss, (logits, labels) = head.loss(model.eval(), batch), head.scores(model, batch)
-    assert math.isfinite(loss) and loss > 0
+        loss = head.loss(model.eval(), batch)
+        assert math.isfinite(loss) and loss > 0
+        if type(head).loss is not Head.loss:
+            # A package tests the loss of its head.
+            return
+        logits, labels = head.scores(model, batch)
     assert head.terms(batch) == (labels != IGNORED).sum() > 0
     expected = torch.nn.functional.cross_entropy(logits, labels, ignore_index=IGNORED)
     torch.testing.assert_close(loss / head.terms(batch), expected)

@@ -1,13 +1,16 @@
-"""Metrics of outcomes; their influences; the direction in which a score is better."""
+"""Metrics of outcomes; their moves; the direction in which a score is better."""
 
 import math
 
+import numpy as np
 import pytest
 
 from xlgrid import heads
-from xlgrid.heads.metrics import Metric, Outcome
+from xlgrid.heads.metrics import OfAll, Outcome, Ratio
 
-PERPLEXITY = Metric("perplexity", "here", lambda outcome: tuple(outcome), "", False, 1)
+PERPLEXITY = Ratio("perplexity", "here", lambda outcome: tuple(outcome), 1, unit="", higher_is_better=False)
+RIGHT = heads.metric("accuracy")
+SPREAD = OfAll("spread", "here", lambda outcomes: np.ptp(outcomes), unit="")
 
 
 def test_accuracy_of_sequences_is_the_share_of_ones() -> None:
@@ -46,11 +49,11 @@ def test_an_influence_is_how_the_score_changes_with_an_example_s_weight(metric: 
     before = heads.metric(metric).score(outcomes)
     changes = [heads.metric(metric).score(outcomes * many + [outcome]) - before for outcome in outcomes]
     expected = [change * many * len(outcomes) for change in changes]
-    assert heads.metric(metric).influences(outcomes) == pytest.approx(expected, rel=0.01, abs=0.01)
+    assert heads.metric(metric).moves(outcomes) == pytest.approx(expected, rel=0.01, abs=0.01)
 
 
 def test_nothing_to_count_has_no_influence() -> None:
-    assert list(heads.metric("f1").influences([[0, 0, 0], [0, 0, 0]])) == [0, 0]
+    assert list(heads.metric("f1").moves([[0, 0, 0], [0, 0, 0]])) == [0, 0]
 
 
 def test_both_metrics_of_answers_are_means_over_questions() -> None:
@@ -74,3 +77,30 @@ def test_a_perplexity_is_e_to_the_mean_over_masked_tokens_and_not_over_examples(
 def test_a_perplexity_of_a_model_that_has_diverged_is_an_error(loss: float) -> None:
     with pytest.raises(ValueError, match=r"perplexity, e to the power of .* the model has diverged"):
         heads.metric("perplexity").score([[loss, 1]])
+
+
+def test_a_metric_of_all_outcomes_is_its_function_of_them() -> None:
+    assert SPREAD.score([[1.0, 4.0], [3.0, 0.0]]) == 4.0
+    assert SPREAD.score([]) == 0
+
+
+def test_a_metric_of_all_outcomes_that_is_no_number_is_an_error() -> None:
+    """JSON has no such number, and a table shows it as a missing cell."""
+    with pytest.raises(ValueError, match="spread of 2 examples is nan"):
+        SPREAD.score([[math.nan, 1.0], [2.0, 0.0]])
+
+
+def test_a_ratio_and_the_same_function_of_all_outcomes_have_the_same_variance() -> None:
+    """To first order, in the one case, and over draws of a bootstrap, in the other."""
+    outcomes: list[Outcome] = [[3, 4], [0, 1], [2, 9], [5, 5], [1, 2], [7, 9]] * 40
+    whole = OfAll("accuracy", "here", lambda each: 100 * each[:, 0].sum() / each[:, 1].sum())
+    variances = [(moves**2).mean() / len(moves) for moves in (whole.moves(outcomes), RIGHT.moves(outcomes))]
+    assert variances[0] == pytest.approx(variances[1], rel=0.15)
+
+
+def test_metrics_of_all_outcomes_are_drawn_together() -> None:
+    """The draws depend on the number of examples only, so that what two cells have in common cancels."""
+    outcomes: list[Outcome] = [[float(number), 0.0] for number in range(30)]
+    shifted: list[Outcome] = [[float(number + 7), 0.0] for number in range(30)]
+    assert SPREAD.moves(outcomes) == pytest.approx(SPREAD.moves(shifted))
+    assert SPREAD.moves(outcomes).any()

@@ -81,8 +81,8 @@ def test_published_numbers_of_a_study_that_comes_with_xlgrid_are_found(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     exhibits = load_study("foroutan2023-mini").exhibits.values()
-    references = [Path(path) for exhibit in exhibits for path in exhibit.references]
-    assert references and [path for path in references if not path.is_file()] == []
+    files = [Path(path) for exhibit in exhibits for path in exhibit.files(compare=True)]
+    assert files and [path for path in files if not path.is_file()] == []
 
 
 def test_results_that_moved_without_their_study_have_a_copy_of_it(

@@ -16,11 +16,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
-from xlgrid.heads.metrics import Metric
+from xlgrid.heads.metrics import OfAll
 from xlgrid.languages import known_language
 from xlgrid.languages.iso import standard
 
@@ -176,15 +178,15 @@ def is_empty(outcome: Any) -> bool:
     return outcome[0] == 0
 
 
-def corpus_bleu(sums: Sequence[float]) -> float:
-    """BLEU, from 0 to 100, of the sums of sentences' statistics; 0 where no word is right."""
+def corpus_bleu(outcomes: NDArray[np.int64]) -> float:
+    """BLEU, from 0 to 100, of the statistics of sentences, [sentences, 10]; 0 where no word is right."""
     from sacrebleu.metrics import BLEU
 
-    words, reference_words, *ngrams = (int(amount) for amount in sums)
+    words, reference_words, *ngrams = outcomes.sum(0).tolist()
     score: float = BLEU.compute_bleu(
         ngrams[:ORDER], ngrams[ORDER:], words, reference_words, smooth_method=SMOOTH, max_ngram_order=ORDER
     ).score
     return score
 
 
-CORPUS_BLEU = Metric("bleu", "sacrebleu", tuple, unit="", of_sums=corpus_bleu)
+CORPUS_BLEU = OfAll("bleu", "sacrebleu", corpus_bleu, unit="")

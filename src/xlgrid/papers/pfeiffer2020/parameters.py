@@ -42,6 +42,9 @@ class Parameters(Exhibit):
     def published_numbers(self) -> Published | None:
         return self.published
 
+    def files(self, compare: bool = False) -> list[str]:
+        return [str(self.published.path)] if self.published else []
+
     def encoders_read(self, study: StudyView) -> list[Encoder]:
         """The encoders whose sizes the library does not know."""
         from xlgrid.models.parameters import HUB

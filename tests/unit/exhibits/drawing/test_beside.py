@@ -343,7 +343,7 @@ def test_groups_are_narrowed_by_the_source() -> None:
 def test_the_plan_knows_every_file_of_a_comparison() -> None:
     plan = Plan(study())
     table = plan.study.exhibit("a")
-    assert table.references == ["reference/paper/t1.csv", "reference/paper/contradictions.csv"]
+    assert table.files(compare=True) == ["reference/paper/t1.csv", "reference/paper/contradictions.csv"]
     folder = f"results/{plan.study.name}/exhibits"
     assert {explain(plan, f"{folder}/a{suffix}") for suffix in table.suffixes} == {None}
     assert explain(plan, f"{folder}/b-published.csv")

@@ -100,7 +100,7 @@ def test_files_are_those_of_a_table_and_what_it_reads_is_known_to_the_rules() ->
     exhibit = study(file="p/table").exhibit("added")
     render(study(file="p/table", names={"encoder": {"tiny": "theirs"}, "method": {"query": "qcross"}}))
     assert {path.suffix for path in Path("out").iterdir()} == set(exhibit.suffixes)
-    assert exhibit.references == ["reference/p/table.csv"]
+    assert exhibit.files() == ["reference/p/table.csv"]
     assert not exhibit.is_compared
     assert exhibit.is_table
 

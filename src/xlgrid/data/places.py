@@ -1,0 +1,71 @@
+"""Places of data that are neither on the Hub nor files of a type that xlgrid reads, such as a database.
+
+A place is a subclass of `Place` of an installed package, which declares it as an entry point of the group `xlgrid.places`. The name of the
+entry point is the `kind` of the place.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+from pydantic import BeforeValidator, SerializeAsAny
+
+from xlgrid.base.plugins import Extensible
+from xlgrid.base.settings import Strict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Place(Strict):
+    """A place of data. The fields of a subclass, besides the literal field `kind`, are the keys that a study may write."""
+
+    kind: str
+
+    def files(self, language: str, split: str) -> list[str]:
+        """The files, as paths from the project's folder, from which a split in a language is read: a change of one reads it again.
+
+        Args:
+            language: a language or pair, as the place names it (`names` of the study).
+            split: likewise (`splits`).
+        """
+        return []
+
+    @abstractmethod
+    def read(self, language: str, split: str) -> "pa.Table":
+        """The rows of a split in a language, before the settings of the study select rows and rename columns.
+
+        Args:
+            language, split: as for `files`.
+
+        Raises:
+            OSError, ValueError: the place cannot be read; the message names it, and says what to do.
+        """
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether a class is a place of this name."""
+    return (
+        isinstance(value, type) and issubclass(value, Place) and name in get_args(value.model_fields["kind"].annotation)
+    )
+
+
+ALL_PLACES = Extensible[type[Place]](
+    "kind of place",
+    "xlgrid.places",
+    {},
+    _fits,
+    expected="a subclass of xlgrid.data.places.Place with a literal field `kind` of this name",
+)
+
+
+def _place_of(fields: Any) -> Any:
+    """The place that a study describes; what is no mapping, such as a place, as it is."""
+    if not isinstance(fields, Mapping):
+        return fields
+    if not isinstance(kind := fields.get("kind"), str):
+        raise ValueError("`kind` is missing: add the name of a place that a package declares")
+    return ALL_PLACES.find(kind).model_validate(fields)
+
+
+AnyPlace = Annotated[SerializeAsAny[Place], BeforeValidator(_place_of, json_schema_input_type=dict[str, Any])]
