@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from xlgrid.base import device
+from xlgrid.preflight.clusters import cluster_lines
 from xlgrid.preflight.lines import Line, State
 from xlgrid.preflight.machine import RESULTS, elsewhere, existing, unwritable
 
