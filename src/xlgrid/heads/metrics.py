@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The largest exponent of a number in double precision is a little larger.
-LARGEST = 700
 # The draws of examples from which a bootstrap estimates a variance.
 DRAWS = 1000
 Outcome = int | list[int] | list[float]
@@ -71,26 +69,21 @@ class Metric(ABC):
 
 @dataclass(frozen=True)
 class Ratio(Metric):
-    """A ratio of two sums over examples, or its exponential.
+    """A ratio of two sums over examples.
 
     Attributes:
         shares: returns the amounts that an outcome adds to the numerator and to the denominator.
         scale: the factor of the ratio, 100 for percent.
-        is_exponential: the metric is e to the power of the ratio, as perplexity is.
     """
 
     shares: Callable[[Any], Share]
     scale: float = 100
-    is_exponential: bool = False
 
     def score(self, outcomes: Iterable[Outcome]) -> float:
         shares = [self.shares(outcome) for outcome in outcomes]
         numerator, denominator = (sum(column) for column in zip(*shares, strict=True)) if shares else (0, 0)
         if denominator > 0:
-            ratio = self.scale * numerator / denominator
-            if self.is_exponential and not ratio < LARGEST:
-                raise ValueError(f"{self.name}, e to the power of {ratio:g}, is no number: the model has diverged")
-            return math.exp(ratio) if self.is_exponential else ratio
+            return self.scale * numerator / denominator
         if self.higher_is_better:
             return 0.0
         raise ValueError(
@@ -109,8 +102,7 @@ class Ratio(Metric):
         if not denominators.sum():
             return np.zeros(len(outcomes))
         ratio = numerators.sum() / denominators.sum()
-        slope = self.scale * (np.exp(self.scale * ratio) if self.is_exponential else 1)
-        moves: NDArray[np.float64] = slope * (numerators - denominators * ratio) / denominators.mean()
+        moves: NDArray[np.float64] = self.scale * (numerators - denominators * ratio) / denominators.mean()
         return moves
 
 
@@ -211,13 +203,4 @@ MINING_F1 = Ratio(
     "mining-f1",
     "xlgrid.heads.embed.mining: F1 of pairs from two pools above the threshold that is best on the dev set, as XTREME mines BUCC",
     _f1,
-)
-PERPLEXITY = Ratio(
-    "perplexity",
-    "xlgrid.heads.language_modelling.perplexity: e to the mean negative log-likelihood, in nats, of masked tokens",
-    lambda outcome: (outcome[0], outcome[1]),
-    unit="",
-    higher_is_better=False,
-    scale=1,
-    is_exponential=True,
 )

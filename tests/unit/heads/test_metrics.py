@@ -69,16 +69,6 @@ def test_a_metric_says_which_of_two_scores_is_better() -> None:
     assert PERPLEXITY.score([[6.0, 2], [2.0, 2]]) == 2.0
 
 
-def test_a_perplexity_is_e_to_the_mean_over_masked_tokens_and_not_over_examples() -> None:
-    assert heads.metric("perplexity").score([[math.log(8), 3], [0.0, 0], [math.log(2), 1]]) == pytest.approx(2)
-
-
-@pytest.mark.parametrize("loss", [1e6, math.nan])
-def test_a_perplexity_of_a_model_that_has_diverged_is_an_error(loss: float) -> None:
-    with pytest.raises(ValueError, match=r"perplexity, e to the power of .* the model has diverged"):
-        heads.metric("perplexity").score([[loss, 1]])
-
-
 def test_a_metric_of_all_outcomes_is_its_function_of_them() -> None:
     assert SPREAD.score([[1.0, 4.0], [3.0, 0.0]]) == 4.0
     assert SPREAD.score([]) == 0

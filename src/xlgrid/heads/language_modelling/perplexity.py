@@ -1,16 +1,51 @@
 """The head `perplexity`: how well a language model predicts masked tokens of text (Pfeiffer et al. 2022, section 4)."""
 
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED
 from xlgrid.heads.language_modelling.mlm import MlmHead
-from xlgrid.heads.metrics import PERPLEXITY
+from xlgrid.heads.metrics import Outcome, Ratio
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
+
+
+# The largest exponent of a number in double precision is a little larger.
+LARGEST = 700
+
+
+@dataclass(frozen=True)
+class Perplexity(Ratio):
+    """e to the power of a ratio of nats."""
+
+    def score(self, outcomes: Iterable[Outcome]) -> float:
+        nats = super().score(outcomes)
+        if not nats < LARGEST:
+            raise ValueError(f"{self.name}, e to the power of {nats:g}, is no number: the model has diverged")
+        return math.exp(nats)
+
+    def moves(self, outcomes: Sequence[Outcome]) -> NDArray[np.float64]:
+        # The derivative of the exponential function is the function itself.
+        return self.score(outcomes) * super().moves(outcomes)
+
+
+PERPLEXITY = Perplexity(
+    "perplexity",
+    "xlgrid.heads.language_modelling.perplexity: e to the mean negative log-likelihood, in nats, of masked tokens",
+    lambda outcome: (outcome[0], outcome[1]),
+    unit="",
+    higher_is_better=False,
+    scale=1,
+)
 
 
 class PerplexityHead(MlmHead):

@@ -105,3 +105,13 @@ def test_a_row_in_which_nothing_is_masked_counts_for_nothing(tokens: Tokens) -> 
 def test_a_model_that_takes_all_tokens_for_equally_likely_has_the_perplexity_of_chance(tokens: Tokens) -> None:
     even = [[math.log(50) * 3, 3], [math.log(50) * 2, 2]]
     assert HEADS["perplexity"].chance(tokens) == {"perplexity": pytest.approx(metric("perplexity").score(even))}
+
+
+def test_a_perplexity_is_e_to_the_mean_over_masked_tokens_and_not_over_examples() -> None:
+    assert metric("perplexity").score([[math.log(8), 3], [0.0, 0], [math.log(2), 1]]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("loss", [1e6, math.nan])
+def test_a_perplexity_of_a_model_that_has_diverged_is_an_error(loss: float) -> None:
+    with pytest.raises(ValueError, match=r"perplexity, e to the power of .* the model has diverged"):
+        metric("perplexity").score([[loss, 1]])
