@@ -115,65 +115,21 @@ class Loop:
         first: Path | None = None,
         vocabulary: Path | None = None,
     ) -> None:
-        import torch
-
         self.clock = Clock()
         self.recipe, self.settings, self.encoder, self.folder = recipe, recipe.training, encoder, folder
         recipe.check_runs(start, first)
-        self.begun_with = {
-            "encoder": str(encoder),
-            "start": None if start is None else str(start),
-            "first": None if first is None else str(first),
-            "vocabulary": None if vocabulary is None else str(vocabulary),
-        }
+        begun_with = {"encoder": encoder, "start": start, "first": first, "vocabulary": vocabulary}
+        self.begun_with = {name: place and str(place) for name, place in begun_with.items()}
         # The recipe has only names of the encoder, the data and the earlier runs; these are the files.
         files = [*self.beginnings(), *train, *dev, *(run / deltas.DELTA for run in (start, first) if run)]
         files += [vocabulary / "tokenizer.json"] if vocabulary else []
         self.device = training_device()
         self.processes = processes.join(self.device)
         self.inputs = self.processes.from_first(lambda: state.inputs_of(folder, files))
-        train_parts, dev_parts = (
-            [batches.read(path, code) for path, code in zip(paths, codes, strict=True)]
-            for paths, codes in ((train, recipe.source.parts), (dev, recipe.dev_parts))
-        )
-        self.train = batches.mix(train_parts, self.settings.mix_seed, recipe.mix)
-        dev_mix = (dev_parts, self.settings.mix_seed, recipe.mix)
-        self.dev_sets = dev_parts if self.settings.dev_targets else [batches.mix(*dev_mix)]
-        if not all(map(len, self.dev_sets)):
-            raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
-        self.head = self.objective = ALL_HEADS.find(self.train.head)
-        self.metric, *_ = self.head.metrics(self.train.label_names)
+        self._read(train, dev)
         self.bf16 = uses_bf16(self.device, self.settings.precision)
-        self.method = make(recipe.base, recipe.options)
-        random.seed(recipe.seed)
-        np.random.seed(recipe.seed % 2**32)
-        torch.manual_seed(recipe.seed)
-        self.model = self.load_model()
-        self.objective = self.objective.smoothed(self.settings.label_smoothing)
-        load.check_positions(self.model, self.train, *self.dev_sets)
-        if self.settings.head == "lm-head":
-            load.head_of_lm(self.model, encoder)
-        if vocabulary:
-            ids = token_ids(encoder), token_ids(vocabulary)
-            load.change_vocabulary(self.model, *ids, self.method.copies_overlap)
-        fit.install(self.model, self.head, self.method)
-        if start:
-            deltas.load_text_run(start, self.model, self.method)
-        if first:
-            deltas.load_run(first, self.model, self.method, self.head)
-        first_token.read_first_token(self.model, self.head)
-        self.model.to(self.device)
-        parameters = deltas.named_parameters(self.model)
-        for name, parameter in parameters.items():
-            parameter.requires_grad_(self.trains(name))
-        if vocabulary:
-            self.model.get_input_embeddings().requires_grad_()
-        self.weights = {name: p for name, p in parameters.items() if p.requires_grad}
-        by_language.give(self.model, self.weights, recipe.source.languages)
-        # A language without a part is told now, and not in the middle of the training.
-        by_language.parts(
-            self.model, [*recipe.source.languages, *(code for dev in self.dev_sets for code in dev.languages)]
-        )
+        self._make_model(start, first, vocabulary)
+        self._choose_weights(vocabulary is not None)
         self.optimiser = new_optimiser(self.weights, self.settings)
         self.plan = schedule.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps
@@ -191,6 +147,68 @@ class Loop:
         self.resume()
         # No process writes files while another still looks for those of an earlier training.
         self.processes.sums({"ready": 1.0})
+
+    def _read(self, train: Sequence[Path], dev: Sequence[Path]) -> None:
+        """Read the data, and find their head and their main metric.
+
+        Raises:
+            ValueError: there are no examples to choose the best checkpoint with.
+        """
+        recipe = self.recipe
+        train_parts, dev_parts = (
+            [batches.read(path, code) for path, code in zip(paths, codes, strict=True)]
+            for paths, codes in ((train, recipe.source.parts), (dev, recipe.dev_parts))
+        )
+        self.train = batches.mix(train_parts, self.settings.mix_seed, recipe.mix)
+        dev_mix = (dev_parts, self.settings.mix_seed, recipe.mix)
+        self.dev_sets = dev_parts if self.settings.dev_targets else [batches.mix(*dev_mix)]
+        if not all(map(len, self.dev_sets)):
+            raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
+        self.head = self.objective = ALL_HEADS.find(self.train.head)
+        self.metric, *_ = self.head.metrics(self.train.label_names)
+
+    def _make_model(self, start: Path | None, first: Path | None, vocabulary: Path | None) -> None:
+        """Load the encoder with a head, install the method, and load the weights of earlier runs. The seed decides all that is drawn."""
+        import torch
+
+        self.method = make(self.recipe.base, self.recipe.options)
+        random.seed(self.recipe.seed)
+        np.random.seed(self.recipe.seed % 2**32)
+        torch.manual_seed(self.recipe.seed)
+        self.model = self.load_model()
+        self.objective = self.objective.smoothed(self.settings.label_smoothing)
+        load.check_positions(self.model, self.train, *self.dev_sets)
+        if self.settings.head == "lm-head":
+            load.head_of_lm(self.model, self.encoder)
+        if vocabulary:
+            ids = token_ids(self.encoder), token_ids(vocabulary)
+            load.change_vocabulary(self.model, *ids, self.method.copies_overlap)
+        fit.install(self.model, self.head, self.method)
+        if start:
+            deltas.load_text_run(start, self.model, self.method)
+        if first:
+            deltas.load_run(first, self.model, self.method, self.head)
+        first_token.read_first_token(self.model, self.head)
+        self.model.to(self.device)
+
+    def _choose_weights(self, is_resized: bool) -> None:
+        """Choose the parameters that train.
+
+        Args:
+            is_resized: whether the embeddings are those of another vocabulary, so that they train.
+
+        Raises:
+            ValueError: the model has no part for one of the languages. It is told now, and not in the middle of the training.
+        """
+        parameters = deltas.named_parameters(self.model)
+        for name, parameter in parameters.items():
+            parameter.requires_grad_(self.trains(name))
+        if is_resized:
+            self.model.get_input_embeddings().requires_grad_()
+        self.weights = {name: p for name, p in parameters.items() if p.requires_grad}
+        sources = self.recipe.source.languages
+        by_language.give(self.model, self.weights, sources)
+        by_language.parts(self.model, [*sources, *(code for dev in self.dev_sets for code in dev.languages)])
 
     def beginnings(self) -> list[Path]:
         """The files whose contents, with the recipe, decide the weights before the first step."""

@@ -43,7 +43,7 @@ def test_what_nothing_has_is_looked_for_in_the_project() -> None:
     assert published_file("nothing/table01") == Path("reference/nothing/table01.csv")
 
 
-@pytest.mark.parametrize("paper", ["foroutan2023", "luo2021", "pfeiffer2020", "pfeiffer2022"])
-def test_a_paper_of_xlgrid_is_found_as_a_package_is(paper: str) -> None:
+@pytest.mark.parametrize("paper", folders())
+def test_a_paper_has_a_study_of_its_name_and_says_where_its_numbers_come_from(paper: str) -> None:
     assert (folders()[paper] / "reference" / "README.md").is_file()
     assert study_file(paper).is_file()
