@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from snakemake_executor_plugin_submitit import breaker, dispatch, pool, submission
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
+from snakemake_executor_plugin_submitit.clusters import cluster
+from snakemake_executor_plugin_submitit.clusters.slurm import Slurm
 from snakemake_executor_plugin_submitit.messages import Mail
 from snakemake_executor_plugin_submitit.resources import Request
 
@@ -26,16 +28,14 @@ INTERRUPTED, REFUSED = 4, 5
 LIMIT, PLENTY = 0.4, 30.0
 
 
-class Cluster:
-    """Asks the controller, which is the process that forked the head."""
+class Cluster(cluster.Cluster):
+    """Asks the controller, which is the process that forked the head. All tasks run on one host all the same."""
 
     name = "slurm"
-    stuck: dict[str, str] = {}
-    # All tasks run on one host all the same.
-    excluded: Sequence[str] = ()
-    waiting: Collection[str] = ()
+    ends = Slurm.ends
 
     def __init__(self, channel: Any) -> None:
+        super().__init__()
         self.channel = channel
         self.lock = Lock()
 
@@ -50,15 +50,6 @@ class Cluster:
     def can_spare(self, place: str) -> bool:
         return True
 
-    def room(self, request: Request) -> None:
-        return None
-
-    def learn(self) -> None:
-        pass
-
-    def longest(self, request: Request, minutes: int) -> None:
-        return None
-
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         return self.ask("submit", name, [str(bundle) for bundle in bundles], minutes)
 
@@ -70,9 +61,6 @@ class Cluster:
 
     def stray(self, folder: Path, name: str) -> dict[int, str]:
         return self.ask("stray", name)
-
-    def hurry(self) -> None:
-        pass
 
 
 def job_of(plan: "Plan", folder: Path) -> Job:

@@ -75,7 +75,7 @@ def test_every_failure_is_noted(failing_local: Ran) -> None:
 REJECTED = """
 rule job:
     output: "out.txt"
-    resources: slurm_extra="-n 5"
+    resources: gpus="two"
     shell: "touch {output}"
 """
 
@@ -86,7 +86,7 @@ def test_a_job_that_the_head_rejects_is_noted(tmp_path: Path) -> None:
     [line] = (tmp_path / ".snakemake" / "submitit" / "failures.jsonl").read_text().splitlines()
     failure = json.loads(line)
     assert (failure["outputs"], failure["rule"], failure["cause"]) == (["out.txt"], "job", "rejected by Snakemake")
-    assert "not of the form --option" in failure["message"]
+    assert "the resource gpus must be a whole number" in failure["message"]
 
 
 OTHER_RESOURCES = """
