@@ -11,7 +11,7 @@ On an encoder of XLM-R base's shape with random weights, in bf16, it measures an
 - structured attention and adapters against full fine-tuning, training and evaluation, at three lengths;
 - an evaluation cell in a process of its own: start, CUDA, model, computation;
 - whether two runs of one recipe end with the same bytes;
-- `--tflops` and `--step-ms` for `xlgrid cost`, fitted to the loop's steps.
+- the operations a second and the seconds of a step that `xlgrid cost` assumes, fitted to the loop's steps.
 
 Parts that would begin after the time is up are left out, and said to be.
 """

@@ -37,6 +37,8 @@ except (ValueError, FileNotFoundError) as error:
 
 # The rules of papers and of other packages are elsewhere.
 ENVIRONMENT = workflow.source_path("../envs/xlgrid.yaml")
+# Snakemake looks for this script, which installs xlgrid, beside its copy of the file above.
+workflow.source_path("../envs/xlgrid.post-deploy.sh")
 
 # The studies that they extend make a part of their files.
 PLANS = plans.with_ancestors(NAMED)

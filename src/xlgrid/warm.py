@@ -1,6 +1,6 @@
 """Imports the libraries of a command before a process forks to run it. The executor's workers run each command in a fork."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 from xlgrid.base import provenance
 
 # `transformers` imports a thousand modules with the first model, and as many with the first tokeniser.
-_MODELS = (
+MODELS = (
     "xlgrid.training.recipe",
     "xlgrid.methods",
     "torch",
@@ -30,29 +30,29 @@ LIBRARIES = {
         "pyarrow.parquet",
     ),
     "vocabulary": ("xlgrid.data.vocabulary", "pyarrow.parquet", "tokenizers"),
-    "fetch-vocabulary": ("xlgrid.data.encoders", "transformers.models.auto.tokenization_auto"),
-    "fetch-encoder": ("xlgrid.data.encoders", *_MODELS),
-    "snapshot-encoder": ("xlgrid.training.pretraining", *_MODELS),
-    "pretrain": ("xlgrid.training.pretraining", *_MODELS),
-    "train": ("xlgrid.training.loop", *_MODELS),
-    "evaluate": ("xlgrid.evaluation.cell", *_MODELS),
+    "snapshot-encoder": ("xlgrid.training.pretraining", *MODELS),
+    "pretrain": ("xlgrid.training.pretraining", *MODELS),
+    "train": ("xlgrid.training.loop", *MODELS),
+    "evaluate": ("xlgrid.evaluation.cell", *MODELS),
     "exhibit": _EXHIBITS,
     "claims": ("xlgrid.exhibits.claims", "scipy.optimize", *_EXHIBITS),
 }
 
 
-def warm_up(arguments: Sequence[str]) -> None:
+def warm_up(arguments: Sequence[str], further: Mapping[str, Sequence[str]] = {}) -> None:
     """Import the libraries of a command, and load the encoder of an evaluation unless the last evaluation had the same.
 
     The function touches no GPU and starts no thread, because neither survives a fork.
 
     Args:
         arguments: the command line of `xlgrid`, without the name of the program.
+        further: command -> libraries, of the commands of papers.
     """
     command = arguments[0] if arguments else ""
-    for library in LIBRARIES.get(command, ()):
+    libraries = {**LIBRARIES, **further}.get(command, ())
+    for library in libraries:
         import_module(library)
-    if _MODELS[0] in LIBRARIES.get(command, ()):
+    if MODELS[0] in libraries:
         # The forks ask git no more.
         provenance.commit()
     if command == "evaluate":

@@ -144,3 +144,9 @@ def test_a_rule_gives_its_command_every_setting_of_a_product(plan: Plan, rules: 
     """A setting that no command is given could change no result."""
     for rule, product in made(plan):
         assert product.settings(plan.study).keys() <= {*rules[rule].params.keys()}, product
+
+
+def test_the_environment_of_a_paper_s_rule_installs_xlgrid(rules: dict[str, Any]) -> None:
+    """Conda runs the script that lies beside the file, wherever Snakemake has copied it."""
+    in_papers = [rule for rule in rules.values() if Path(rule.snakefile).parent.name != "rules"]
+    assert in_papers and all(Path(rule.conda_env).with_suffix(".post-deploy.sh").is_file() for rule in in_papers)

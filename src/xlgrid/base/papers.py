@@ -24,7 +24,7 @@ def folders() -> dict[str, Path]:
 # Reading the entry points of all packages takes time.
 @lru_cache
 def _folders(path: tuple[str, ...]) -> dict[str, Path]:
-    return {name: Path(str(PAPERS.find(name).__file__)).parent for name in PAPERS.names()}
+    return {name: Path(next(iter(PAPERS.find(name).__path__))) for name in PAPERS.names()}
 
 
 def shipped_studies() -> list[Path]:

@@ -3,9 +3,11 @@
 The papers of `xlgrid.papers` declare their parts in pyproject.toml, as any package does.
 """
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from xlgrid.base.names import unknown
@@ -116,9 +118,15 @@ class Extensible(Generic[T]):
 @cache
 def _own_points(group: str) -> "dict[str, EntryPoint]":
     """Name -> entry point that xlgrid itself declares."""
-    from importlib.metadata import distribution
+    from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 
-    return {point.name: point for point in distribution("xlgrid").entry_points.select(group=group)}
+    try:
+        return {point.name: point for point in distribution("xlgrid").entry_points.select(group=group)}
+    except PackageNotFoundError:
+        # A checkout is on the path, and nothing is installed.
+        project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        points = project["entry-points"].get(group, {})
+        return {name: EntryPoint(name, value, group) for name, value in points.items()}
 
 
 def _package(point: "EntryPoint") -> str:

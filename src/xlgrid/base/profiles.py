@@ -11,6 +11,7 @@ def profiles(project: Path = Path()) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(project.glob("*/profile.v9+.yaml")):
         entries: Any = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader)
-        if isinstance(entries, dict) and entries.get("executor") == "submitit" and entries.get("submitit-cluster"):
-            found.setdefault(entries["submitit-cluster"], path.parent.name)
+        if isinstance(entries, dict) and entries.get("executor") == "submitit":
+            # The executor's own default.
+            found.setdefault(entries.get("submitit-cluster", "slurm"), path.parent.name)
     return found

@@ -89,7 +89,9 @@ def warm_up(arguments: Sequence[str]) -> None:
         arguments: the command line of `xlgrid`, without the name of the program.
     """
     parser()
-    warm.warm_up(arguments)
+    # The module of a command of a paper names the libraries of its commands.
+    modules = {sys.modules[command.__module__] for command in _OF_PAPERS.own.values()}
+    warm.warm_up(arguments, {name: each for module in modules for name, each in module.LIBRARIES.items()})
 
 
 def main() -> None:

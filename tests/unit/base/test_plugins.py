@@ -2,12 +2,14 @@
 
 import ast
 import re
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from plugin_fixture import install
 
+from xlgrid.base import plugins
 from xlgrid.base.plugins import Extensible
 
 GROUP = "xlgrid.numbers"
@@ -99,3 +101,15 @@ def test_the_module_of_the_documentation_s_example_imports_nothing_slow() -> Non
     [module] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     imported = [node.module for node in ast.parse(module).body if isinstance(node, ast.ImportFrom)]
     assert imported == ["dataclasses", "xlgrid.methods"]
+
+
+def test_a_checkout_that_is_not_installed_has_the_parts_of_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> NoReturn:
+        raise PackageNotFoundError(name)
+
+    installed = {name: point.value for name, point in plugins._own_points("xlgrid.methods").items()}
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
+    plugins._own_points.cache_clear()
+    found = {name: point.value for name, point in plugins._own_points("xlgrid.methods").items()}
+    plugins._own_points.cache_clear()
+    assert found == installed

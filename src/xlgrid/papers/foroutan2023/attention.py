@@ -179,7 +179,7 @@ def draw(examples: Mapping[str, dict[str, Any] | None], targets: Sequence[str], 
     """For each example the attention of the last layer in each target: the mean of the heads, then each head.
 
     Args:
-        examples: text above the pictures -> what `xlgrid.evaluation.attention.read` returned, or None without a result.
+        examples: text above the pictures -> what `xlgrid.papers.foroutan2023.compare.read` returned, or None without a result.
         targets: those of the pictures, from left to right.
 
     Returns:

@@ -6,6 +6,10 @@ from typing import Annotated
 import typer
 
 from xlgrid.cli.options import EncoderFolder, OfStudy, Output, RunFolder, VocabularyFolder, folder_of
+from xlgrid.warm import MODELS
+
+# What each command imports when it runs.
+LIBRARIES = {"attention": ("xlgrid.papers.foroutan2023.compare", "tokenizers", *MODELS)}
 
 
 def attention(

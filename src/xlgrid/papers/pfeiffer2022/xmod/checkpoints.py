@@ -6,8 +6,10 @@ from pathlib import Path
 from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
 from xlgrid.data.checkpoints import WEIGHTS, config_of, write_config
-from xlgrid.heads.families import module_of
-from xlgrid.papers.pfeiffer2022.family import XMOD
+from xlgrid.heads.families import FAMILIES, module_of
+
+# The name of the dictionary of modules in a layer.
+DICTIONARY = FAMILIES["xmod"].modules
 
 
 def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
@@ -33,7 +35,7 @@ def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
     def renamed(name: str) -> str:
         parts = name.split(".")
         if module := module_of(name):
-            parts[parts.index(XMOD.modules) + 1] = code_of.get(module, module)
+            parts[parts.index(DICTIONARY) + 1] = code_of.get(module, module)
         return ".".join(parts)
 
     tensors = {renamed(name): tensor for name, tensor in load_file(folder / WEIGHTS).items()}
@@ -65,7 +67,7 @@ def check_modules(folder: Path) -> None:
         for layer in range(config["num_hidden_layers"]):
             for language in config["languages"]:
                 for part, size in sizes.items():
-                    name = f"encoder.layer.{layer}.output.{XMOD.modules}.{language}.{part}"
+                    name = f"encoder.layer.{layer}.output.{DICTIONARY}.{language}.{part}"
                     got = weights.get_slice(stored[name]).get_shape() if name in stored else None
                     if got != size:
                         raise ValueError(

@@ -20,14 +20,13 @@ from torch.nn.functional import layer_norm
 
 from xlgrid.base.arrays import Segments
 from xlgrid.base.names import unknown
-from xlgrid.heads.families import ADDED, SHARED, module_of
-from xlgrid.papers.pfeiffer2022.family import XMOD
+from xlgrid.heads.families import ADDED, FAMILIES, SHARED, module_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 # The name of the dictionary of modules in a layer.
-DICTIONARY = XMOD.modules
+DICTIONARY = FAMILIES["xmod"].modules
 # The settings of a checkpoint that describe the layers above; those of other values have another order of LayerNorms.
 WIRING = {"pre_norm": False, "adapter_layer_norm": False, "adapter_reuse_layer_norm": True, "ln_before_adapter": True}
 
