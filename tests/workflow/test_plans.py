@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from project import ROOT, blocks, commands, planned, project, shell, shown, small
+from shipped import STUDIES
 
 from xlgrid.plan.load import load_plan, load_study
 from xlgrid.products.product import flat
@@ -16,7 +17,8 @@ from xlgrid.products.train import Run
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with all studies, in which nothing has run."""
     folder = project(tmp_path_factory.mktemp("plans"), small())
-    shutil.copytree(ROOT / "studies", folder / "studies", dirs_exist_ok=True)
+    for path in STUDIES.values():
+        shutil.copy(path, folder / "studies")
     return folder
 
 

@@ -100,7 +100,7 @@ def test_the_lists_name_commands_and_tests_that_exist() -> None:
     page_commands = {command for page in pages() for command in commands(page)}
     assert {*NOT_RUN} <= page_commands
     for page, test in ELSEWHERE.items():
-        assert commands(page) and page in (ROOT / test).read_text(), f"{test} tests {page}"
+        assert page in (ROOT / test).read_text(), f"{test} tests {page}"
 
 
 @pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(page)} - {*NOT_RUN}))

@@ -91,7 +91,7 @@ def test_claims_are_judged_beside_the_report(finished: Path) -> None:
     ("file", "message"),
     [
         ("claim.html", "The nearest file is results/demo/claims.html"),
-        ("exhibits/claims.html", "exhibits/, claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html"),
+        ("exhibits/claims.html", "claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html"),
     ],
 )
 def test_a_misspelt_file_of_the_claims_says_what_exists(tmp_path: Path, file: str, message: str) -> None:

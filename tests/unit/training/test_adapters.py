@@ -20,7 +20,7 @@ from xlgrid.results import records
 from xlgrid.training.adapters import fetch, import_adapter
 from xlgrid.training.recipe import Recipe
 
-DATA = Path(__file__).parents[1] / "methods" / "madx" / "adapters" / "bert"
+DATA = Path(__file__).parents[1] / "papers" / "pfeiffer2020" / "madx" / "adapters" / "bert"
 FILES = ["adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin"]
 OPTIONS = {"tune": "language"}
 RECIPE = Recipe.model_validate(
