@@ -10,7 +10,7 @@ OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}
 rule meanings:
     """The meanings of a generated task, which every language expresses."""
     input:
-        # None; a study that does not generate the task is refused.
+        # The rule needs nothing; a study that does not generate the task is refused.
         inputs(Meanings),
     output:
         "results/{study}/data/{task}/meanings.parquet",
@@ -32,7 +32,7 @@ rule meanings:
 rule data:
     """The examples of a generated task in a language."""
     input:
-        # The meanings of the task.
+        # The rule needs the meanings of the task.
         inputs(Data, split="train"),
     output:
         expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
@@ -62,7 +62,7 @@ rule data:
 rule fetch_data:
     """A split of the data of a task in a language, from the Hub or from files."""
     input:
-        # The files of the study, if the data are not on the Hub.
+        # The rule needs the files of the study, if the data are not on the Hub.
         inputs(Data),
     output:
         "results/{study}/data/{task}/{language}/{split}.parquet",
@@ -115,7 +115,7 @@ use rule fetch_data as fetch_unlabelled with:
 rule label_data:
     """Training data with the labels that a run of the study predicts."""
     input:
-        # The data without labels, and the run with its encoder and vocabulary.
+        # The rule needs the data without labels, and the run with the encoder and the vocabulary that it has.
         inputs(Data),
     output:
         "results/{study}/data/{task}/{language}/{split}.parquet",
@@ -147,7 +147,7 @@ rule label_data:
 rule text:
     """The text of a language, generated or from files."""
     input:
-        # The files of the study, unless the text is generated.
+        # The rule needs the files of the study, unless the text is generated.
         inputs(Text),
     output:
         "results/{study}/text/{language}.parquet",

@@ -17,7 +17,7 @@ LAYOUT = [
 rule vocabulary:
     """A vocabulary that is trained on texts."""
     input:
-        # The texts of its languages.
+        # The rule needs the texts of the languages of the vocabulary.
         inputs(Vocabulary),
     output:
         VOCABULARY,
@@ -41,7 +41,7 @@ rule vocabulary:
 rule fetch_vocabulary:
     """A vocabulary from the Hub, or from a folder."""
     input:
-        # The files of the folder, if the vocabulary is not on the Hub.
+        # The rule needs the files of the folder, if the vocabulary is not on the Hub.
         inputs(Vocabulary),
     output:
         VOCABULARY,
@@ -70,7 +70,7 @@ rule fetch_vocabulary:
 rule pretrain:
     """An encoder that is trained here: from scratch, or with a new language-modelling head."""
     input:
-        # Its vocabulary, the tokens of its languages, and the encoder with which it begins.
+        # The rule needs the vocabulary, the tokens of the languages, and the encoder with which the training begins.
         inputs(Encoder),
     output:
         LAYOUT,
@@ -113,7 +113,7 @@ rule pretrain:
 rule snapshot_encoder:
     """An encoder as it was after a step of its pre-training."""
     input:
-        # The encoder at the end of its pre-training.
+        # The rule needs the encoder at the end of the pre-training.
         inputs(Encoder),
     output:
         LAYOUT,
@@ -140,7 +140,7 @@ rule snapshot_encoder:
 rule fetch_encoder:
     """An encoder from the Hub, or from a folder."""
     input:
-        # Its vocabulary, and the files of the folder, if the encoder is not on the Hub.
+        # The rule needs the vocabulary, and the files of the folder, if the encoder is not on the Hub.
         inputs(Encoder),
     output:
         LAYOUT,
@@ -171,7 +171,7 @@ rule fetch_encoder:
 rule tokens:
     """A split of the data of a task in a language, as the tokens of a vocabulary."""
     input:
-        # The data, or the texts of a task of kind mlm; and the vocabulary.
+        # The rule needs the data, or the texts of a task of kind mlm; and the vocabulary.
         inputs(Tokens),
     output:
         "results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow",
@@ -200,7 +200,7 @@ rule tokens:
         """
 
 
-# Downloads need the network, which compute nodes may lack.
+# Downloads need the network, which compute nodes may lack. A folder is copied by the same rules.
 localrules:
     fetch_vocabulary,
     fetch_encoder,

@@ -8,7 +8,7 @@ OUTPUTS: results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{
 rule evaluate:
     """A cell: one evaluation of a run on a target."""
     input:
-        # The run, or none of a method without training; its encoder; the test set; and the run on text of the target.
+        # The rule needs the run, or none of a method without training; the encoder; the test set; and the run on text of the target.
         inputs(Cell),
     output:
         "results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json",

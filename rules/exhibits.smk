@@ -9,7 +9,7 @@ OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or 
 rule table:
     """A table."""
     input:
-        # The cells, or the attention, that it shows; and published numbers.
+        # The rule needs the cells, or the attention, that it shows; and published numbers.
         inputs(Exhibit),
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex"),
@@ -52,7 +52,7 @@ use rule table as figure with:
 rule compared:
     """An exhibit beside published numbers."""
     input:
-        # What the exhibit shows, and the published numbers.
+        # The rule needs what the exhibit shows, and the published numbers.
         inputs(Comparison),
     output:
         multiext("results/{study}/exhibits/{exhibit}-published", ".csv", ".md"),

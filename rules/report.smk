@@ -11,7 +11,7 @@ NOTEBOOK = workflow.source_path("../notebooks/report.ipynb")
 rule claims:
     """The verdicts of the claims of a study."""
     input:
-        # The cells that the claims compare.
+        # The rule needs the cells that the claims compare.
         inputs(Claims),
     output:
         multiext("results/{study}/claims", ".csv", ".md"),
@@ -35,7 +35,7 @@ rule claims:
 rule report_notebook:
     """The notebook of the report, which also writes the scores of all cells."""
     input:
-        # All cells, exhibits, comparisons and verdicts.
+        # The rule needs all cells, exhibits, comparisons and verdicts.
         inputs(Summary),
     output:
         summary="results/{study}/summary.csv",
@@ -64,7 +64,7 @@ rule report_notebook:
 rule report_html:
     """The report as a page."""
     input:
-        # The scores of all cells, and the notebook beside them.
+        # The rule needs the scores of all cells, and the notebook of the report.
         inputs(Report),
     output:
         report("results/{study}/report.html", category="Report", caption="../notebooks/captions/report.rst"),

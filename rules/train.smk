@@ -9,7 +9,7 @@ OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{del
 rule train:
     """A run: one training."""
     input:
-        # The encoder, the tokens of the source and of the dev sets, and the runs with which it begins.
+        # The rule needs the encoder, the tokens of the source and of the dev sets, and the runs with which the training begins.
         inputs(Run),
     output:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
@@ -51,7 +51,7 @@ rule train:
 rule import_adapter:
     """A run whose adapter others have trained."""
     input:
-        # The encoder, and the files of the adapter, if it is not on the Hub.
+        # The rule needs the encoder, and the files of the adapter, if it is not on the Hub.
         inputs(Run),
     output:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",

@@ -23,7 +23,7 @@ class DataSizes:
 
     def __init__(self, plan: "Plan") -> None:
         self.plan = plan
-        self._found: dict[tuple[str, str, str], int] = {}
+        self._numbers: dict[tuple[str, str, str], int] = {}
 
     def examples(self, tokens: Tokens) -> int:
         """The examples of a task's data in a language or pair, from which the tokens of a split are made.
@@ -32,15 +32,15 @@ class DataSizes:
             ValueError: it is not known how many.
         """
         name, part, split = key = tokens.task, Target(unaccompanied(tokens.language)[0]), tokens.split
-        if key not in self._found:
-            found = self._examples(*key)
-            if found is None:
+        if key not in self._numbers:
+            number = self._examples(*key)
+            if number is None:
                 raise ValueError(
                     f"study {self.plan.study.name} does not say how many examples the task {name} has in the {split} set of {part}, and the "
                     f"data are not here: add `examples: {{train: ..., dev: ..., test: ...}}` to tasks.{name}"
                 )
-            self._found[key] = found
-        return self._found[key]
+            self._numbers[key] = number
+        return self._numbers[key]
 
     def _examples(self, name: str, part: Target, split: str) -> int | None:
         entry = self.plan.study.tasks[name]
@@ -55,9 +55,9 @@ class DataSizes:
             return stated or (None if split == "train" else options.dev_rows)
         if entry.is_generated and entry.task.generator:
             return generated.sizes(options.n, entry.task.generator.group(options))[SPLITS.index(split)]
-        made = _rows(self.plan.owned(Data(self.plan.study.name, name, part, split)))
-        local = None if made or stated else local_rows(entry, part, split)
-        return made or stated or (local and local.num_rows)
+        known_size = _rows(self.plan.owned(Data(self.plan.study.name, name, part, split))) or stated
+        local = None if known_size else local_rows(entry, part, split)
+        return known_size or (local and local.num_rows)
 
     def _text(self, code: str) -> int | None:
         """The rows of the text of a language; None for a text from elsewhere that is not made yet."""

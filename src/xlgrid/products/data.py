@@ -14,7 +14,7 @@ from xlgrid.products.product import Inputs, Product, Repository, Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from xlgrid.data.sources import Origin
+    from xlgrid.data.sources import Labelled, Origin
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
     from xlgrid.study.tasks import TaskEntry
@@ -70,7 +70,7 @@ class Data(Product):
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        labelled = {name: data.labelled for name, task in study.tasks.items() if (data := task.data) and data.labelled}
+        labelled = _labelled(study)
         return {
             "data": [f"data/{name}" for name, task in study.tasks.items() if not task.data],
             "fetch_data": [f"data/{name}" for name, task in study.tasks.items() if task.data],
@@ -124,7 +124,7 @@ class Unlabelled(Product):
         return {"kind": task.kind, "columns": columns_of(task), "source": source}
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
-        labelled = {name: data.labelled for name, task in study.tasks.items() if (data := task.data) and data.labelled}
+        labelled = _labelled(study)
         languages = labelled[self.task].languages if self.task in labelled else []
         return {"task": labelled, "language": languages or []}
 
@@ -156,7 +156,7 @@ class Text(Product):
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        fetched = {code for code in study.languages if study.text.is_from_hub(code)}
+        fetched = [code for code in study.languages if study.text.is_from_hub(code)]
         return {
             "text": [f"text/{code}" for code in study.languages if code not in fetched],
             "fetch_text": [f"text/{code}" for code in fetched],
@@ -198,6 +198,11 @@ def _of_generated(task: "TaskEntry") -> Settings:
     evaluated = task.task.head.options.model_fields
     options = {name: value for name, value in task.options_without_defaults.items() if name not in evaluated}
     return {"kind": task.kind, "options": json.dumps(options)}
+
+
+def _labelled(study: "Study") -> "dict[str, Labelled]":
+    """Task -> its training data that a run labels, of the tasks that have such data."""
+    return {name: data.labelled for name, task in study.tasks.items() if (data := task.data) and data.labelled}
 
 
 def _repository(origin: "Origin | None") -> Repository | None:

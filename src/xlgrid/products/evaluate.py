@@ -3,7 +3,7 @@
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.languages.sources import NONE, Source, Target, accompanied
 from xlgrid.products.encode import Encoder, Tokens
@@ -55,9 +55,6 @@ class Cell(OfGrids, _CellAxes):
             return self
         return self._replace(source=self.source.data, target=self.target.data)
 
-    def under(self, study: str) -> Self:
-        return self if self.study == study else self._replace(study=study)
-
     def inputs(self, plan: "Plan") -> Inputs:
         return {
             "delta": [plan.owned(self.run).delta] if plan.study.methods[self.method].is_trained else [],
@@ -70,7 +67,7 @@ class Cell(OfGrids, _CellAxes):
         return plan.cells
 
     def alike(self, plan: "Plan") -> Hashable:
-        # The cells of all seeds have the same inputs but for their runs, of which those of one study are alike.
+        # Cells that differ by their seeds have the same inputs, except for their runs. The runs of one study are alike.
         return self._replace(seed=0), plan.owned(self.run).study
 
     def has_own_input(self, plan: "Plan") -> bool:

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
-from operator import ne
+from operator import attrgetter, ne
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from xlgrid.base.names import unknown_or_unused
@@ -33,6 +33,10 @@ class OfGrids(Product):
         """All products of this kind that the grids have."""
         raise NotImplementedError
 
+    def under(self, study: str) -> Self:
+        # Sources and targets are parsed already.
+        return self if self.study == study else self._replace(study=study)  # type: ignore[attr-defined]
+
     def is_in(self, plan: "Plan") -> bool:
         return self in plan.results
 
@@ -40,20 +44,16 @@ class OfGrids(Product):
         if self.is_in(plan):
             return None
         planned = [*self.planned(plan)]
-        for axis, value in self.axes.items():
-            values = dict.fromkeys(str(each.axes[axis]) for each in planned)
+        axes: tuple[str, ...] = type(self).__match_args__[1:]  # type: ignore[attr-defined]
+        for axis in axes:
+            value, values = str(getattr(self, axis)), dict.fromkeys(str(getattr(each, axis)) for each in planned)
             if value not in values:
                 return unknown_or_unused(axis, value, values, plan.study.defined_names.get(axis, ()))
         problem = f"each part exists, but no grid of study {plan.study.name} has this combination: see {plan.path}"
-        alike = (each.path for each in planned if sum(map(ne, each.axes.values(), self.axes.values())) == 1)
-        near = difflib.get_close_matches(self.path, [*alike], n=1)
+        values_of = attrgetter(*axes)
+        neighbours = [each.path for each in planned if sum(map(ne, values_of(each), values_of(self))) == 1]
+        near = difflib.get_close_matches(self.path, neighbours, n=1)
         return f"{problem}; the nearest is {near[0]}" if near else problem
-
-    @property
-    def axes(self) -> dict[str, str]:
-        """Axis -> the value on it."""
-        fields = type(self).__match_args__[1:]  # type: ignore[attr-defined]
-        return {axis: str(getattr(self, axis)) for axis in fields}
 
     def on_text(self, start: "Start | None") -> "list[Run]":
         """The run on text that `start` names: none or one."""
@@ -120,9 +120,6 @@ class Run(OfGrids, _RunAxes):
     def delta(self) -> str:
         """The weights that the run has changed."""
         return self.file("delta.safetensors")
-
-    def under(self, study: str) -> Self:
-        return self if self.study == study else self._replace(study=study)
 
     def inputs(self, plan: "Plan") -> Inputs:
         encoder = plan.owned(Encoder(self.study, self.encoder)).path

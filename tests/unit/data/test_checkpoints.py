@@ -27,18 +27,14 @@ from transformers import (
     XmodConfig,
     XmodForMaskedLM,
 )
-from xmod_fixture import batch, moved, save, segments
+from xmod_fixture import MAPPING, RELEASED, batch, logits, save, transformers_model
 
 from xlgrid.base.errors import Damaged
 from xlgrid.data import checkpoints
 from xlgrid.data.encoders import copy_encoder, encoder_files, fetch_encoder
 from xlgrid.data.vocabulary import specials
-from xlgrid.heads import HEADS
-from xlgrid.models import load
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-RELEASED = ["en_XX", "fr_XX", "sw_KE"]
-MAPPING = {"en": "en_XX", "sw": "sw_KE"}
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +46,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def published(vocabulary: Path) -> Any:
     """A model of transformers with an embedding for each token of the vocabulary."""
     entries = Tokenizer.from_file(str(vocabulary / "tokenizer.json")).get_vocab_size()
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
-    torch.manual_seed(2)
-    config = XmodConfig(**sizes, vocab_size=entries, max_position_embeddings=66, type_vocab_size=1, languages=RELEASED)
-    return moved(XmodForMaskedLM(config))
-
-
-def logits(folder: Path, language: str) -> torch.Tensor:
-    model = load.load_model(folder, HEADS["mlm"], 0).eval()
-    with torch.no_grad():
-        answered: torch.Tensor = model(**batch(3), **model.language_arguments(segments([0] * 3, (language,)))).logits
-    return answered
+    return transformers_model(RELEASED, entries)
 
 
 def halves(source: Path, kind: str) -> Path:

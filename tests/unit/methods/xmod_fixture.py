@@ -10,10 +10,15 @@ from transformers import XmodConfig, XmodForMaskedLM
 from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import architecture_of
 from xlgrid.base.arrays import Segments
+from xlgrid.heads import HEADS
+from xlgrid.models import load
 
 LANGUAGES = ("en", "fr", "sw")
 SIZE = {"hidden": 16, "layers": 2, "heads": 2, "intermediate": 24, "max_length": 64}
 VOCABULARY = 50
+# The modules of a published checkpoint, and the names that a study gives to some of them.
+RELEASED = ("en_XX", "fr_XX", "sw_KE")
+MAPPING = {"en": "en_XX", "sw": "sw_KE"}
 
 
 def scratch(architecture: str = "xmod", languages: tuple[str, ...] = LANGUAGES, **more: Any) -> Architecture:
@@ -34,12 +39,16 @@ def model_of(architecture: str = "xmod", **more: Any) -> Any:
     return moved(scratch(architecture, **more).new_model(VOCABULARY))
 
 
-def transformers_model(languages: tuple[str, ...] = LANGUAGES, **more: Any) -> Any:
-    """A model of transformers, as the published checkpoints are."""
+def transformers_model(languages: tuple[str, ...] = LANGUAGES, entries: int = VOCABULARY, **more: Any) -> Any:
+    """A model of transformers, as the published checkpoints are.
+
+    Args:
+        entries: of the vocabulary.
+    """
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
     torch.manual_seed(2)
     config = XmodConfig(
-        **sizes, vocab_size=VOCABULARY, max_position_embeddings=66, type_vocab_size=1, languages=[*languages], **more
+        **sizes, vocab_size=entries, max_position_embeddings=66, type_vocab_size=1, languages=[*languages], **more
     )
     return moved(XmodForMaskedLM(config))
 
@@ -64,3 +73,11 @@ def save(model: Any, folder: Path, pickled: bool = False) -> Path:
         (folder / "model.safetensors").unlink()
         torch.save(model.state_dict(), folder / "pytorch_model.bin")
     return folder
+
+
+def logits(folder: Path, language: str) -> torch.Tensor:
+    """The logits of an encoder in a folder for three inputs in a language."""
+    model = load.load_model(folder, HEADS["mlm"], 0).eval()
+    with torch.no_grad():
+        answered: torch.Tensor = model(**batch(3), **model.language_arguments(segments([0] * 3, (language,)))).logits
+    return answered

@@ -1,6 +1,6 @@
 """The comparison of a run's attention on two targets, as a product of a study."""
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.languages.sources import Source, Target
 from xlgrid.products.encode import Encoder, Vocabulary
@@ -50,9 +50,6 @@ class Contrast(OfGrids, _ContrastAxes):
     @property
     def run(self) -> Run:
         return self.cells[0].run
-
-    def under(self, study: str) -> Self:
-        return self if self.study == study else self._replace(study=study)
 
     def inputs(self, plan: "Plan") -> Inputs:
         tokens = [cell.tokens(plan) for cell in self.cells]

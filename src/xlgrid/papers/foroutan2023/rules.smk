@@ -10,7 +10,7 @@ from xlgrid.papers.foroutan2023.contrast import Contrast
 rule attention:
     """The attention of a run on two targets."""
     input:
-        # The run, its encoder and vocabulary, the test sets, and the runs on text of the targets.
+        # The rule needs the run, the encoder and the vocabulary, the test sets, and the runs on text of the targets.
         inputs(Contrast),
     output:
         "results/{study}/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.json",

@@ -5,22 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from scratch_fixture import encoder_of
 from tokenizers import Tokenizer
-from transformers import (
-    XmodConfig,
-    XmodForMaskedLM,
-)
-from xmod_fixture import batch, moved, save, segments
+from xmod_fixture import MAPPING, RELEASED, logits, save, transformers_model
 
 from xlgrid.data.encoders import copy_encoder
-from xlgrid.heads import HEADS
-from xlgrid.models import load
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-RELEASED = ["en_XX", "fr_XX", "sw_KE"]
-MAPPING = {"en": "en_XX", "sw": "sw_KE"}
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +23,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def published(vocabulary: Path) -> Any:
     """A model of transformers with an embedding for each token of the vocabulary."""
     entries = Tokenizer.from_file(str(vocabulary / "tokenizer.json")).get_vocab_size()
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
-    torch.manual_seed(2)
-    config = XmodConfig(**sizes, vocab_size=entries, max_position_embeddings=66, type_vocab_size=1, languages=RELEASED)
-    return moved(XmodForMaskedLM(config))
-
-
-def logits(folder: Path, language: str) -> torch.Tensor:
-    model = load.load_model(folder, HEADS["mlm"], 0).eval()
-    with torch.no_grad():
-        answered: torch.Tensor = model(**batch(3), **model.language_arguments(segments([0] * 3, (language,)))).logits
-    return answered
+    return transformers_model(RELEASED, entries)
 
 
 def test_without_a_mapping_the_error_says_which_one_to_write(published: Any, vocabulary: Path, tmp_path: Path) -> None:
