@@ -17,7 +17,9 @@ from typing import Any, get_args, get_type_hints
 
 from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import ALL_ARCHITECTURES
+from xlgrid.data import vocabulary
 from xlgrid.methods import ALL_METHODS, Method
+from xlgrid.study import encoders
 from xlgrid.study.schema import Study
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
@@ -112,14 +114,16 @@ class Page:
                 if name in self.places:
                     continue
                 here = f"{at}.{key}" if at else key
+                # The key that tells the kind of an entry is among its keys.
+                here = re.sub(r"(?<=\.NAME): \w+\.", ".", here)
                 # Most keys are the same in all kinds of exhibits. A place names the kind where an earlier kind has another model there.
                 general = re.sub("^exhibits: [a-z-]+", "exhibits.NAME", here)
                 here = here if general in self.places.values() else general
-                if name in KINDS or name in NAMES:
-                    here = f"{here}: {KINDS.get(name) or NAMES[name]}"
-                elif several:
+                if several and name not in KINDS:
                     here = f"{here}.NAME"
-                elif field.get("type") == "array":
+                if name in MEMBERS:
+                    here = f"{here}: {MEMBERS[name]}"
+                elif field.get("type") == "array" and not several:
                     here = f"{here}[]"
                 self.places[name] = here
                 new.append((name, here))
@@ -165,6 +169,10 @@ KINDS = {
         "mapping"
     ].items()
 }
+
+# Class of one of several kinds of entries -> what tells it from the others.
+MEMBERS = KINDS | NAMES
+MEMBERS |= {kind.__name__: key for kinds in (encoders.MEMBERS, vocabulary.MEMBERS) for key, kind in kinds.items()}
 
 
 def anchor(heading: str) -> str:
@@ -393,7 +401,7 @@ def schema() -> Json:
     training = Training.model_json_schema()
     definitions |= training.pop("$defs")
     definitions["Training"] = training
-    for name, keys in (("TrainingEntry", "set"), ("EncoderEntry", "training")):
+    for name, keys in (("TrainingEntry", "set"), ("ScratchEncoder", "training"), ("EncoderWithHead", "training")):
         said = definitions[name]["properties"][keys]
         definitions[name]["properties"][keys] = {"description": said["description"], "$ref": "#/$defs/Training"}
     of_methods = {base: method_options(method) for base, method in ALL_METHODS.own.items()}

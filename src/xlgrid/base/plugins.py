@@ -121,12 +121,13 @@ def _own_points(group: str) -> "dict[str, EntryPoint]":
     from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 
     try:
-        return {point.name: point for point in distribution("xlgrid").entry_points.select(group=group)}
+        points = distribution("xlgrid").entry_points.select(group=group)
+        return {point.name: point for point in sorted(points, key=lambda point: point.name)}
     except PackageNotFoundError:
         # A checkout is on the path, and nothing is installed.
         project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         points = project["entry-points"].get(group, {})
-        return {name: EntryPoint(name, value, group) for name, value in points.items()}
+        return {name: EntryPoint(name, value, group) for name, value in sorted(points.items())}
 
 
 def _package(point: "EntryPoint") -> str:

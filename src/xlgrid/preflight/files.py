@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -85,11 +84,11 @@ def tokenizer_lines(plan: Plan, needed: Iterable[Product]) -> Iterator[Line]:
             origin = study.encoders[product.encoder]
         else:
             continue
-        if not (origin.hub or origin.path):
+        if not (origin.repository or origin.folder):
             continue
         if (folder := folder_of(plan, product)) is None:
             # A missing folder of one's own has a line with its files.
-            absent += [_thing(product)] if origin.hub else []
+            absent += [_thing(product)] if origin.repository else []
         elif isinstance(product, Vocabulary):
             yield _vocabulary(plan, product, folder, [*tasks.get(product.vocabulary, {})])
         else:
@@ -112,7 +111,7 @@ def folder_of(plan: Plan, product: Vocabulary | Encoder) -> Path | None:
         else study.encoders[product.encoder]
     )
     needed = "tokenizer.json" if isinstance(product, Vocabulary) else "config.json"
-    places = [Path(plan.owned(product).folder), *([Path(entry.path)] if entry.path else [])]
+    places = [Path(plan.owned(product).folder), *([Path(entry.folder)] if entry.folder else [])]
     return next((place for place in places if (place / needed).is_file()), None)
 
 
@@ -242,16 +241,13 @@ def _vocabulary(plan: Plan, product: Vocabulary, folder: Path, tasks: Sequence[s
 
 
 def _encoder(plan: Plan, product: Encoder, folder: Path, vocabulary: str, vocabulary_folder: Path | None) -> Line:
-    thing, entry = _thing(product), plan.study.encoders[product.encoder]
+    thing = _thing(product)
     padding = None
     try:
         check_encoder(folder)
         is_pickled = checkpoints.are_pickled(checkpoints.weight_files(folder))
         if vocabulary_folder and not is_pickled:
             padding = check_vocabulary(vocabulary_folder, folder)
-        # The copy in the results has been cut already.
-        if entry.layers and entry.path and folder == Path(entry.path):
-            checkpoints.first_layers(json.loads((folder / "config.json").read_text(encoding="utf-8")), entry.layers)
     except (ValueError, OSError) as error:
         return Line(State.PROBLEM, thing, str(error))
     if is_pickled:

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid.data.downloads import Found, find
+from xlgrid.data.published import Repository
 from xlgrid.plan.plan import Plan
-from xlgrid.products.product import Product, Repository
+from xlgrid.products.product import Product
 
 
 class Material(NamedTuple):

@@ -11,10 +11,10 @@ from transformers import (
     XLMRobertaForTokenClassification,
 )
 
+from xlgrid.data.published import HUB
 from xlgrid.heads import HEADS
 from xlgrid.methods import make
 from xlgrid.models import parameters
-from xlgrid.models.parameters import HUB
 
 
 def shape_of(encoder: str) -> Any:

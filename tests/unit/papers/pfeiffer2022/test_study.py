@@ -13,7 +13,7 @@ from paper_fixture import compared, effect, listed_exhibits, switches
 from shipped import PUBLISHED, STUDIES
 
 from xlgrid.data.text import TextSettings
-from xlgrid.data.vocabulary import VocabularyEntry
+from xlgrid.data.vocabulary import TrainedVocabulary
 from xlgrid.exhibits import Table
 from xlgrid.exhibits.languages import Languages
 from xlgrid.papers.pfeiffer2020.madx import MadX
@@ -25,10 +25,10 @@ from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
+from xlgrid.study.encoders import draws
 from xlgrid.study.schema import Study
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks.mlm import Options as MlmOptions
-from xlgrid.training.encoders import draws
 from xlgrid.training.recipe import Start, Training
 
 ROOT = Path(__file__).parents[4]
@@ -277,7 +277,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "start": {*Start.model_fields},
         "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in MlmOptions.model_fields)},
         "text": {*TextSettings.model_fields},
-        "vocabularies": {*VocabularyEntry.model_fields},
+        "vocabularies": {*TrainedVocabulary.model_fields},
         "exhibits": {*Table.model_fields},
     }
     named = switches("pfeiffer2022.md")
