@@ -163,7 +163,7 @@ def test_encoders_are_pretrained_as_table_8_says(study: Study) -> None:
     printed = pd.read_csv(FOLDER / "hyperparameters.csv").set_index("hyperparameter")
     steps: Counter[str] = Counter()
     for name, entry in study.encoders.items():
-        if not (scratch := entry.scratch):
+        if not (scratch := getattr(entry, "scratch", None)):
             continue
         size = "small" if "small" in name else "large"
         column, settings = printed[size], entry.pretraining
@@ -447,8 +447,8 @@ def test_the_page_has_the_numbers_of_the_study(study: Study, plan: Plan, release
 
 def test_what_is_released_needs_no_training_on_text_and_no_cross_attention(released: Plan, planned: list[Cell]) -> None:
     study = released.study
-    assert not any(entry.scratch for entry in study.encoders.values())
-    assert study.encoders["veco-large"].path == "checkpoints/veco"
+    assert not any(entry.is_trained for entry in study.encoders.values())
+    assert study.encoders["veco-large"].folder == "checkpoints/veco"
     assert {cell[1:] for cell in released.cells} <= {cell[1:] for cell in planned}
     assert {cell.method for cell in released.cells} == {"full-ft", "as-is", "plug-out", "full-ft-all", "plug-out-all"}
     assert {run.study for run in released.runs if run.encoder == "veco-large"} == {"luo2021-released"}
