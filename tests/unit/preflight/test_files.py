@@ -194,13 +194,6 @@ def test_a_special_token_that_a_task_needs_is_a_problem_if_it_is_missing(plan_of
     assert line.state is State.PROBLEM and "pad_token" in line.text
 
 
-def test_more_layers_than_the_encoder_has_are_a_problem(plan_of: Callable[..., Plan]) -> None:
-    plan = plan_of(encoders={"e": {"path": "mine", "layers": 3}})
-    write_encoder(Path("mine"), ["[PAD]", "[MASK]", "one"], 3, num_hidden_layers=2)
-    line = of_tokenizers(plan)["encoder e"]
-    assert line.state is State.PROBLEM and "the encoder has 2" in line.text
-
-
 def test_what_has_not_been_fetched_is_one_open_line(plan_of: Callable[..., Plan]) -> None:
     lines = of_tokenizers(plan_of())
     assert {*lines} == {"vocabulary e, encoder e"}

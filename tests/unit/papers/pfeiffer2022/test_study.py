@@ -306,7 +306,9 @@ def test_lists_of_languages_are_those_of_the_paper(study: Study, languages: pd.D
 
 
 def test_what_is_released_needs_no_training_on_text(released: Study, study: Study) -> None:
-    assert all(entry.repository and entry.modules and entry.vocabulary == "xlmr" for entry in released.encoders.values())
+    assert all(
+        entry.repository and entry.modules and entry.vocabulary == "xlmr" for entry in released.encoders.values()
+    )
     assert {run.task for run in runs(released)} == {"xnli", "wikiann", "xquad", "mlqa"}
     names = {f"xmod-{n}-{k}k" for n, k in SIZES}
     assert released.encoders.keys() == names
