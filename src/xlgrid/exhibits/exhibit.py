@@ -57,7 +57,7 @@ class StudyView(Protocol):
         """Encoder -> its facts by name."""
 
     @property
-    def draws(self) -> Mapping[str, str]:
+    def replicas(self) -> Mapping[str, str]:
         """Encoder -> the first of the encoders from which it differs by seeds alone."""
 
     @property
@@ -361,7 +361,7 @@ class OfCells(Exhibit):
         return self.select
 
     @property
-    def merges_draws(self) -> bool:
+    def merges_replicas(self) -> bool:
         """Whether encoders that differ by their seeds alone enter means as seeds of one encoder."""
         return all("encoder" not in axes for key, (axes, _) in self.named_axes.items() if key != "select")
 
@@ -377,14 +377,14 @@ class OfCells(Exhibit):
         expected = ((cell.path, cell._asdict() | named[cell.encoder] | {"path": cell.path}) for cell in cells)
         scores = records.read_cells(expected, metrics)
         runs = dict.fromkeys(plan.owned(cell.run).folder for cell in cells)
-        first_draw = plan.study.draws
-        draw_of = {(first_draw[cell.encoder], cell.seed, cell.encoder) for cell in cells}
+        first_replica = plan.study.replicas
+        replica_of = {(first_replica[cell.encoder], cell.seed, cell.encoder) for cell in cells}
         # Draws with one seed in common are compared with one another: a mean over them has to name `encoder`.
-        if not self.merges_draws or len(draw_of) > len({(encoder, seed) for encoder, seed, _ in draw_of}):
+        if not self.merges_replicas or len(replica_of) > len({(encoder, seed) for encoder, seed, _ in replica_of}):
             return self.of_scores(plan.study, scores, runs)
-        scores["encoder"] = scores["encoder"].map(first_draw)
+        scores["encoder"] = scores["encoder"].map(first_replica)
         select = {
-            axis: tuple(dict.fromkeys(first_draw[str(value)] for value in values)) if axis == "encoder" else values
+            axis: tuple(dict.fromkeys(first_replica[str(value)] for value in values)) if axis == "encoder" else values
             for axis, values in self.select.items()
         }
         return self.model_copy(update={"select": select}).of_scores(plan.study, scores, runs)

@@ -148,11 +148,11 @@ class EncoderEntry(Obtained):
         vocabulary = plan.study.all_vocabularies[self.vocabulary_of(plan.study, name)]
         return self.configuration(plan.owned(Encoder(plan.study.name, name)).folder, vocabulary.most_entries)
 
-    def seedless(self, first_draw: Mapping[str, str]) -> Self | None:
+    def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
         """The same for all encoders that differ by seeds alone; None for an encoder for which nothing is drawn at random.
 
         Args:
-            first_draw: encoder -> what stands for it, of those from which this one is made.
+            first_replica: encoder -> what stands for it, of those from which this one is made.
         """
         return None
 
@@ -438,8 +438,8 @@ class ScratchEncoder(_Trained):
             return self.scratch.configuration(most_entries or self.scratch.vocab)
         raise _size_is_unknown(folder.name, folder)
 
-    def seedless(self, first_draw: Mapping[str, str]) -> Self | None:
-        scratch = self.scratch.seedless(first_draw.get(self.scratch.begins_with or ""))
+    def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
+        scratch = self.scratch.seedless(first_replica.get(self.scratch.begins_with or ""))
         return self.model_copy(update={"scratch": scratch})
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
@@ -553,8 +553,8 @@ class Checkpoint(_OfAnother):
     def settings(self, study: "Study", name: str) -> Settings:
         return {"step": self.step}
 
-    def seedless(self, first_draw: Mapping[str, str]) -> Self | None:
-        return self.model_copy(update={"of": first_draw.get(self.of, self.of)})
+    def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
+        return self.model_copy(update={"of": first_replica.get(self.of, self.of)})
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
         others = {key: entry for key, entry in study.encoders.items() if isinstance(entry, ScratchEncoder)}
@@ -587,9 +587,9 @@ class EncoderWithHead(_OfAnother, _Trained):
     def parts(self) -> dict[Target, str]:
         return dict.fromkeys(map(Target, self.lm_head.languages), self.lm_head.task)
 
-    def seedless(self, first_draw: Mapping[str, str]) -> Self | None:
+    def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
         head = self.lm_head.model_copy(update={"seed": 0})
-        return self.model_copy(update={"of": first_draw.get(self.of, self.of), "lm_head": head})
+        return self.model_copy(update={"of": first_replica.get(self.of, self.of), "lm_head": head})
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
         published = [key for key, entry in study.encoders.items() if isinstance(entry, _Published)]
@@ -621,17 +621,17 @@ def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str
     return chain[1:]
 
 
-def draws(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
+def replicas(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
     """Encoder -> the first of the encoders from which it differs by seeds alone: by its own, or by that of an encoder from which it is
     made. Any other encoder -> itself."""
-    first_draw: dict[str, str] = {}
+    first_replica: dict[str, str] = {}
     with_recipe: dict[str, str] = {}
     # An encoder comes after those from which it is made.
     for name in sorted(encoders, key=lambda name: len(encoders_before(encoders, name))):
-        recipe = encoders[name].seedless(first_draw)
+        recipe = encoders[name].seedless(first_replica)
         key = json.dumps(recipe.model_dump(mode="json"), sort_keys=True) if recipe else name
-        first_draw[name] = with_recipe.setdefault(key, name)
-    return first_draw
+        first_replica[name] = with_recipe.setdefault(key, name)
+    return first_replica
 
 
 def limit_of(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:

@@ -23,7 +23,7 @@ from xlgrid.methods import Method, make, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
-from xlgrid.study.encoders import AnyEncoder, Fact, draws, pretraining_task
+from xlgrid.study.encoders import AnyEncoder, Fact, pretraining_task, replicas
 from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace, merge
 from xlgrid.study.tasks import TaskEntry
@@ -320,9 +320,9 @@ class Study(Strict):
         return {name: entry.known_facts(self) for name, entry in self.encoders.items()}
 
     @cached_property
-    def draws(self) -> dict[str, str]:
+    def replicas(self) -> dict[str, str]:
         """Encoder -> the first of the encoders from which it differs by seeds alone."""
-        return draws(self.encoders)
+        return replicas(self.encoders)
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
