@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, BertForMaskedLM, XLMRobertaForMaskedLM
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.methods import make
 from xlgrid.papers.pfeiffer2020.madx import MadX, adapterhub
 from xlgrid.training.adapters import export_adapter
