@@ -3,12 +3,10 @@
 Each command imports only the modules that it needs, when it runs.
 """
 
-from typing import NoReturn
 
-
-def main() -> NoReturn:
+def main() -> None:
     """Run a command and end the process."""
     # The commands of papers import `xlgrid.cli.options`, so this package imports no command.
-    from xlgrid.cli.app import main
+    from xlgrid.cli import app
 
-    main()
+    app.main()

@@ -16,7 +16,7 @@ from xlgrid.base.plugins import Extensible
 from xlgrid.cli import data, encoders, export, preflight, results, runs, starters, studies
 from xlgrid.cli.options import Commands
 
-# The commands that papers add for their rules.
+# The commands that papers add.
 _OF_PAPERS = Extensible[Any]("command", "xlgrid.commands", {}, lambda name, value: callable(value), "a function")
 # The sections of `xlgrid --help`, and their commands in the order in which a person or a study needs them.
 COMMANDS = {
@@ -28,7 +28,6 @@ COMMANDS = {
         studies.status,
         studies.cost,
         export.export,
-        runs.export_adapter,
     ),
     "Called by the rules: data": (
         data.meanings,
@@ -49,7 +48,6 @@ COMMANDS = {
         encoders.fetch_encoder,
     ),
     "Called by the rules: runs, cells and results": (
-        runs.import_adapter,
         runs.train,
         runs.evaluate,
         results.exhibit,
@@ -58,7 +56,7 @@ COMMANDS = {
         results.report_html,
         results.partial,
     ),
-    "Called by the rules of papers": tuple(_OF_PAPERS.own.values()),
+    "Of papers": tuple(_OF_PAPERS.own.values()),
 }
 
 app = typer.Typer(
