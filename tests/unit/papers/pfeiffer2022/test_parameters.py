@@ -6,7 +6,7 @@ from transformers import AutoConfig
 
 from xlgrid.heads import HEADS
 from xlgrid.models import parameters
-from xlgrid.models.parameters import HUB
+from xlgrid.data.published import HUB
 
 
 def xmod(languages: int) -> Any:
