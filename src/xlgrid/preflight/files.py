@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from xlgrid.data import checkpoints
 from xlgrid.data.downloads import Found, find
-from xlgrid.data.encoders import check_encoder, check_vocabulary
+from xlgrid.data.encoders import check_encoder, check_fits
 from xlgrid.data.sources import SPLITS
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
@@ -332,7 +332,7 @@ def _encoder(plan: Plan, product: Encoder, folder: Path) -> Line:
     if vocabulary_folder is None:
         text = f"whole in {folder}; its {vocabulary.thing} is not on this machine to compare it with"
         return Line(State.OPEN, product.thing, text)
-    padding = check_vocabulary(vocabulary_folder, folder)
+    padding = check_fits(vocabulary_folder, folder)
     changed = "" if padding is None else f"; the copy takes the `pad_token_id` {padding} of the vocabulary"
     text = f"whole in {folder}, with an embedding for each token of {vocabulary.thing}{changed}"
     return Line(State.GOOD, product.thing, text)
