@@ -6,12 +6,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from clocked import Clock, Cluster, poll, submitted
-from snakemake.scheduling.job_scheduler import JobScheduler
 from waiting import wait_for
 from workflow import LOCAL, environment, project
 
@@ -55,45 +52,6 @@ def test_a_second_executor_in_a_process_finds_snakemake_s_own_function() -> None
     assert second.snakemake(scheduler()) == "Snakemake's own"
     scheduler().exit_gracefully(TERM, None)  # type: ignore[call-arg]
     assert (first.first, second.first) == ("", "SIGTERM")
-
-
-def test_snakemake_installs_the_function_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The contract: its scheduler makes the executor, and then installs its method as the handler of SIGTERM."""
-    monkeypatch.setattr(JobScheduler, "exit_gracefully", JobScheduler.exit_gracefully)
-    requests: list[Requests] = []
-
-    class Plugin:
-        def executor(self, workflow: Any, logger: Any) -> None:
-            requests.append(Requests(JobScheduler))
-
-    class Settings:
-        def __getattr__(self, name: str) -> Any:
-            return Settings()
-
-        def __getitem__(self, name: str) -> Any:
-            return SimpleNamespace(value=None)
-
-        def __call__(self, *arguments: Any, **options: Any) -> Any:
-            return []
-
-        def __iter__(self) -> Any:
-            return iter(())
-
-        def items(self) -> Any:
-            return []
-
-        expand_items = __call__
-
-    before = signal.getsignal(TERM)
-    try:
-        workflow = Settings()
-        workflow.local_exec = True  # type: ignore[attr-defined]
-        workflow.dryrun = True  # type: ignore[attr-defined]
-        JobScheduler(workflow, Plugin(), Settings(), Settings())  # type: ignore[arg-type]
-        os.kill(os.getpid(), TERM)
-        wait_for(lambda: requests[0].first, "the handler is another")
-    finally:
-        signal.signal(TERM, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, TERM])

@@ -84,17 +84,14 @@ def test_a_heartbeat_that_was_deleted_comes_back(process: "subprocess.Popen[byte
     wait_for(lambda: heartbeat(bundle), "the worker seems dead")
 
 
-def test_no_heartbeat_is_left_by_a_worker_that_ends(process: "subprocess.Popen[bytes]", bundle: Path) -> None:
-    (bundle.parent / "go").touch()
-    assert process.wait(20) == 0
-    assert heartbeat(bundle) is None
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
-def test_no_heartbeat_is_left_by_a_worker_that_is_asked_to_end(
-    process: "subprocess.Popen[bytes]", bundle: Path, number: int
+@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGUSR2])
+def test_no_heartbeat_is_left_by_a_worker_that_ends_or_is_asked_to(
+    process: "subprocess.Popen[bytes]", bundle: Path, number: int | None
 ) -> None:
-    process.send_signal(number)
+    if number:
+        process.send_signal(number)
+    else:
+        (bundle.parent / "go").touch()
     process.wait(20)
     assert heartbeat(bundle) is None
 

@@ -42,28 +42,17 @@ def waited(runner: Any, monkeypatch: pytest.MonkeyPatch, received: int | None = 
 # Waiting.
 
 
-def test_a_worker_whose_jobs_have_no_limit_looks_after_them_once_a_minute(
-    runner: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("deadline", "asked", "seconds"), [(None, None, 60), (10, None, 10), (-10, None, 0), (1000, None, 60), (-5, -5, 15)]
+)
+def test_a_worker_waits_no_longer_than_until_the_next_limit_or_its_patience_with_a_job_at_its_limit(
+    runner: Any, monkeypatch: pytest.MonkeyPatch, deadline: float | None, asked: float | None, seconds: float
 ) -> None:
-    runner.run()
-    assert waited(runner, monkeypatch) == 60
-
-
-@pytest.mark.parametrize(("deadline", "seconds"), [(10, 10), (-10, 0), (1000, 60)])
-def test_a_worker_waits_no_longer_than_until_the_next_limit(
-    runner: Any, monkeypatch: pytest.MonkeyPatch, deadline: float, seconds: float
-) -> None:
+    now, process = time.time(), runner.run(1)
     runner.run(0)
-    runner.run(1).deadline = time.time() + deadline
+    process.deadline = None if deadline is None else now + deadline
+    process.asked_at = None if asked is None else now + asked
     assert waited(runner, monkeypatch) == pytest.approx(seconds, abs=0.5)
-
-
-def test_a_worker_waits_no_longer_than_its_patience_with_a_job_at_its_limit(
-    runner: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    process = runner.run()
-    process.deadline, process.asked_at = time.time() - 5, time.time() - 5
-    assert waited(runner, monkeypatch) == pytest.approx(runner.patience - 5, abs=1)
 
 
 def test_a_job_that_reaches_its_limit_is_asked_once_to_save_its_state_and_killed_after_the_patience(
@@ -105,13 +94,6 @@ def test_a_warning_of_the_cluster_saves_the_state_of_the_jobs_and_asks_for_a_req
         waited(runner, monkeypatch, signal.SIGUSR2)
     assert (ended.value.code, runner.states()) == (RESUMABLE, ["stopped"])
     assert calls == ([signal.SIGUSR2] if has_handler else [])
-
-
-@pytest.mark.parametrize("number", [signal.SIGCHLD, signal.SIGCONT])
-def test_a_signal_that_asks_for_nothing_ends_no_job(runner: Any, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    runner.run()
-    waited(runner, monkeypatch, number)
-    assert (runner.kills, runner.notes) == ([], [])
 
 
 # Statuses.
