@@ -31,19 +31,18 @@ class Scheduler:
 # The handler.
 
 
-def test_the_first_sigterm_is_noted_and_the_second_ends_the_run() -> None:
+@pytest.mark.parametrize("signals", [(TERM, TERM), (HANGUP,)])
+def test_the_first_sigterm_is_noted_and_the_second_or_the_end_of_the_terminal_ends_the_run(
+    signals: tuple[int, ...],
+) -> None:
     requests = Requests(type("Own", (Scheduler,), {"exit_gracefully": Scheduler.exit_gracefully}))
-    requests.take(TERM, None)
-    assert requests.first == "SIGTERM"
+    *before, last = signals
+    for number in before:
+        requests.take(number, None)
+    assert requests.first == ("SIGTERM" if before else "")
     with pytest.raises(KeyboardInterrupt):
-        requests.take(TERM, None)
+        requests.take(last, None)
     requests.take(TERM, None)
-
-
-def test_the_end_of_the_terminal_ends_the_run_at_once() -> None:
-    requests = Requests(type("Own", (Scheduler,), {"exit_gracefully": Scheduler.exit_gracefully}))
-    with pytest.raises(KeyboardInterrupt):
-        requests.take(HANGUP, None)
 
 
 def test_a_second_executor_in_a_process_finds_snakemake_s_own_function() -> None:

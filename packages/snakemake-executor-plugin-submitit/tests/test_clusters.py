@@ -68,15 +68,6 @@ def submit(slurm: Slurm, folder: Path, count: int) -> list[str]:
     return slurm.submit(folder / "array" / "submitit", "rule-1", bundles, request, 30)
 
 
-def test_without_commands_of_slurm_there_is_no_cluster(commands: Bin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(commands.folder))
-    Slurm([], 1, 1, 90)
-    (commands.folder / "sbatch").unlink()
-    (commands.folder / "scancel").unlink()
-    with pytest.raises(RuntimeError, match="there is no sbatch and no scancel on this machine: "):
-        Slurm([], 1, 1, 90)
-
-
 # Submission.
 
 
@@ -449,11 +440,6 @@ def test_the_accounting_knows_the_end_of_a_task_that_the_queue_has_forgotten(slu
     states = slurm.states(of("1_0", "1_1", "1_2", "2", "3_0"))
     assert states == {"1_0": None, "1_1": "CANCELLED by 0", "1_2": GONE, "2": "COMPLETED", "3_0": GONE}
     assert commands.calls("sacct")[0][-1] == "1,2,3", "each array is to be asked for once"
-
-
-def test_without_accounting_a_task_that_the_controller_does_not_know_is_gone(slurm: Slurm, commands: Bin) -> None:
-    commands.answer("sacct", error="Slurm accounting storage is disabled\n", code=1)
-    assert slurm.states(of("1_0")) == {"1_0": GONE}
 
 
 # Records of scontrol: of tasks that have started, and one of all others of their array.

@@ -72,11 +72,6 @@ def test_a_head_that_ends_waits_for_a_task_whose_jobs_have_ended_and_leaves_the_
     assert cluster.cancelled == []
 
 
-def test_a_head_that_ends_without_tasks_does_not_wait(head: Dispatcher, clock: Clock, cluster: Cluster) -> None:
-    head.rest()
-    assert (clock.sleeps, cluster.asked) == ([], [])
-
-
 def test_a_head_gives_up_on_tasks_that_do_not_end_cancels_them_again_and_names_them(
     head: Dispatcher, clock: Clock, cluster: Cluster, messages: list[str]
 ) -> None:

@@ -165,18 +165,6 @@ def test_a_task_whose_worker_has_ended_is_over_as_soon_as_the_cluster_has_said_s
     assert poll(head, clock, 15) == [failures.KILLED]
 
 
-def test_a_heart_that_is_still_is_no_trouble_any_more_when_the_task_is_over(
-    running: Path, head: Dispatcher, clock: Clock, messages: list[str]
-) -> None:
-    for when in range(2):
-        beat(running, when + 1)
-        poll(head, clock, BEAT)
-    poll(head, clock, QUIET + 60)
-    count = len(messages)
-    poll(head, clock, 300)
-    assert len(messages) == count
-
-
 def test_a_task_whose_jobs_have_all_ended_is_settled_at_once(
     running: Path, head: Dispatcher, clock: Clock, cluster: Cluster
 ) -> None:

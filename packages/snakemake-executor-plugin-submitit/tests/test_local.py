@@ -282,7 +282,3 @@ def test_to_cancel_a_task_that_is_over_is_no_error(tmp_path: Path) -> None:
     tasks = submit(cluster, tmp_path, Request(), a="true")
     finish(cluster, tasks)
     cluster.cancel([*tasks, "4194305.1"])
-
-
-def test_a_job_on_this_machine_has_no_limit_of_time_and_asks_for_no_memory() -> None:
-    assert local().adapt(Request(mem_mb=2048, minutes=30, gpus=1)) == Request(gpus=1)

@@ -191,10 +191,3 @@ def test_a_task_that_is_accepted_while_the_head_is_ending_is_stopped(tmp_path: P
     [task] = head.followed.all
     assert task.state is TaskState.STOPPING
     assert (task.folder / "revoked").exists(), "its worker would run the job"
-
-
-def test_an_ending_head_submits_nothing(head: Head, cluster: Queue) -> None:
-    head.add(1, Request())
-    head.submitter.closing = True
-    head.flush()
-    assert cluster.submitted == []

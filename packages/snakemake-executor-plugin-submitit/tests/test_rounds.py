@@ -49,20 +49,6 @@ def test_a_new_submission_makes_the_head_ask_soon_again(head: Dispatcher, clock:
     assert cluster.asked[0] - begin < 12, "a small bundle waits for five seconds, and then the question for as many"
 
 
-def test_the_end_of_all_jobs_of_a_task_makes_the_head_ask_soon(
-    head: Dispatcher, clock: Clock, cluster: Cluster
-) -> None:
-    submitted(head, clock, 2)
-    poll(head, clock, 600)
-    while cluster.asked[-1] < clock.now - 10:
-        poll(head, clock, 0.5)
-    finish(cluster.submitted[0])
-    cluster.asked.clear()
-    begin = clock.now
-    poll(head, clock, 61)
-    assert cluster.asked[0] - begin < 6
-
-
 @pytest.mark.parametrize(("count", "least"), [(1, 5), (400, 25), (4000, 60)])
 def test_the_more_tasks_there_are_the_less_often_the_cluster_is_asked(
     head: Dispatcher, clock: Clock, cluster: Cluster, tmp_path: Path, count: int, least: float
@@ -77,11 +63,6 @@ def test_the_more_tasks_there_are_the_less_often_the_cluster_is_asked(
                 call()
         clock.now += 0.5
     assert least - 1 < times[0] - begin < least + 1.1
-
-
-def test_nothing_is_asked_while_there_are_no_tasks(head: Dispatcher, clock: Clock, cluster: Cluster) -> None:
-    poll(head, clock, 300)
-    assert cluster.asked == []
 
 
 def test_this_machine_is_asked_with_every_poll(

@@ -152,15 +152,6 @@ def test_a_job_that_a_cluster_signals_before_the_worker_is_stopped_and_not_faile
     assert (ended.value.code, runner.states()) == (128 + signal.SIGTERM, ["stopped"])
 
 
-def test_a_worker_waits_for_its_own_signal_longer_if_the_job_had_that_signal(
-    begin: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runner = begin()
-    codes = (0, 3, -signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT)
-    waits = [sum(handled(runner, monkeypatch, code, False)) for code in codes]
-    assert waits[0] == 0 < waits[1] < 0.1 < min(waits[2:])
-
-
 # The end of the task.
 
 NESTED = Job("key", "rule", "snakemake", "true")
@@ -267,17 +258,6 @@ def test_a_revoked_task_is_not_requeued(begin: Any) -> None:
     runner = begin(limit=3600)
     (runner.folder / "revoked").touch()
     assert not paused(runner, RESUMABLE)
-
-
-@pytest.mark.parametrize(("code", "state"), [(0, "done"), (3, "stopped"), (-signal.SIGTERM, "stopped")])
-def test_a_cancelled_task_ends_its_jobs_by_the_same_signal(begin: Any, code: int, state: str) -> None:
-    runner = begin()
-    runner.run()
-    runner.codes = [code]
-    with pytest.raises(SystemExit) as ended:
-        runner.terminate(signal.SIGTERM)
-    assert (runner.states(), ended.value.code) == ([state], 128 + signal.SIGTERM)
-    assert runner.kills == [(1000, signal.SIGTERM)]
 
 
 # The start of a job.

@@ -77,11 +77,6 @@ def test_while_jobs_run_a_small_bundle_waits_a_little_for_more_jobs(
     assert (submitted == []) == waits
 
 
-def test_the_job_that_waits_longest_decides_how_long_a_small_bundle_waits(head: Head) -> None:
-    waiting = head.add(1, Request(bundle=4), since=time.time() - 100) + head.add(1, Request(bundle=4))
-    assert head.submitter.bundles(Request(bundle=4), waiting, 600, None, is_busy=True)
-
-
 def test_the_seconds_of_a_job_are_the_mean_of_the_rules_that_are_known(head: Head) -> None:
     head.judge.durations = {"quick": (4, 8.0), "slow": (2, 20.0), "instant": (5, 0.0)}
     mixed = [entry for rule in ("quick", "slow", "unknown") for entry in head.add(1, Request(), rule)]

@@ -84,14 +84,6 @@ def test_a_job_of_an_earlier_head_is_found_unless_it_has_failed_or_its_task_ende
     assert ("a" in tasks.by_key, "a.txt" in tasks.by_output) == (is_found, is_found)
 
 
-def test_a_job_whose_end_snakemake_knows_is_not_found_again(tmp_path: Path) -> None:
-    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
-    end(task.jobs[0], "done")
-    task.jobs[0].state = JobState.CLOSED
-    tasks.add(task)
-    assert tasks.by_key == {}
-
-
 def test_the_last_task_with_a_job_counts(tmp_path: Path) -> None:
     tasks = Tasks()
     earlier, later = (task_of(tmp_path / name, 0, "a") for name in ("first", "second"))
@@ -112,12 +104,6 @@ def test_a_closed_job_is_closed_on_disk_and_found_no_more(tmp_path: Path) -> Non
     assert task.jobs[0].state is JobState.CLOSED
     assert set(tasks.by_key) == {"b"} and set(tasks.by_output) == {"b.txt"}
     assert (task.folder / "status" / "0.closed").exists(), "the next head would report the end again"
-
-
-def test_a_job_that_never_had_a_task_can_be_closed() -> None:
-    tasks = Tasks()
-    tasks.close(Job("key", "rule", "shell", "true", outputs=("out",)))
-    assert tasks.all == []
 
 
 # Which folders are deleted.
@@ -179,52 +165,6 @@ def test_a_task_is_forgotten_once_it_is_over_and_snakemake_needs_no_job_of_it(
     task.state, task.jobs[0].state = task_state, job_state
     tasks.forget(task)
     assert (tasks.all == [], "a" not in tasks.by_key) == (is_forgotten, is_forgotten)
-
-
-def test_a_task_that_is_not_followed_is_not_deleted(tmp_path: Path) -> None:
-    """A second call must not delete the folder that the first call has left for a person."""
-    task = finished(tmp_path, 0, "done")
-    Tasks().forget(task)
-    assert task.folder.exists()
-
-
-# Two tasks that make the same file.
-
-
-def test_a_rival_is_a_task_that_still_has_to_make_the_file(tmp_path: Path) -> None:
-    job = Job("other", "rule", "shell", "false", outputs=("a.txt",))
-    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
-    assert list(tasks.rivals(job)) == []
-    tasks.add(task)
-    assert list(tasks.rivals(job)) == [task]
-    task.state = TaskState.STOPPING
-    assert list(tasks.rivals(job)) == [], "it is being stopped already"
-    task.state = TaskState.ALIVE
-    end(task.jobs[0], "done")
-    assert list(tasks.rivals(job)) == [], "its job has ended, and its other jobs may be wanted"
-
-
-@pytest.mark.parametrize(
-    ("state", "is_blocked"), [(TaskState.ALIVE, False), (TaskState.STOPPING, True), (TaskState.OVER, False)]
-)
-def test_a_job_waits_for_the_end_of_a_task_that_makes_its_output(
-    tmp_path: Path, state: TaskState, is_blocked: bool
-) -> None:
-    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
-    tasks.add(task)
-    task.state = state
-    assert tasks.is_blocked(Job("other", "rule", "shell", "", outputs=("b.txt", "a.txt"))) == is_blocked
-    assert tasks.is_blocked(Job("a", "rule", "shell", "")) == is_blocked, "a job without outputs has its key alone"
-    assert not tasks.is_blocked(Job("other", "rule", "shell", "", outputs=("b.txt",)))
-
-
-def test_tasks_that_are_being_stopped_are_still_alive(tmp_path: Path) -> None:
-    tasks = Tasks()
-    for number, state in enumerate(TaskState):
-        task = task_of(tmp_path / "array", number, str(number))
-        task.state = state
-        tasks.add(task)
-    assert [task.state for task in tasks.alive()] == [TaskState.ALIVE, TaskState.STOPPING]
 
 
 NAMES = [("7_0", "7_0_0_log.out"), ("7_0;wice", "7_0_0_log.out"), ("123.456", "123_0_log.out")]

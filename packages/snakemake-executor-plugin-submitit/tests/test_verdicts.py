@@ -54,13 +54,6 @@ def test_the_end_of_a_job_is_a_verdict_once(judge: Judge, tmp_path: Path) -> Non
     assert [job.state for job in task.jobs] == [JobState.JUDGED, JobState.CLAIMED, JobState.CLAIMED]
 
 
-def test_a_job_that_nobody_waits_for_has_no_verdict(judge: Judge, tmp_path: Path) -> None:
-    task = claimed(judge, tmp_path, "done")
-    task.jobs[0].state = JobState.UNCLAIMED
-    judge.read(task)
-    assert (judge.verdicts, task.jobs[0].state) == ([], JobState.ENDED)
-
-
 def test_a_job_that_an_earlier_head_closed_is_closed(judge: Judge, tmp_path: Path) -> None:
     task = claimed(judge, tmp_path, "done")
     (task.folder / "status" / "0.json").rename(task.folder / "status" / "0.closed")
@@ -74,15 +67,12 @@ def test_a_failure_is_noted_and_a_success_is_not(judge: Judge, tmp_path: Path) -
     Status("failed", 1.0, "host", ended=2.0, cause="NaN", message="exit code 1").write(task.folder, 1)
     judge.read(task)
     [line] = map(json.loads, (tmp_path / "failures.jsonl").read_text().splitlines())
-    noted = {name: line[name] for name in ("outputs", "rule", "cluster", "cause", "message", "logs")}
-    assert noted == {
-        "outputs": ["1.txt"],
-        "rule": "rule",
-        "cluster": "stub",
-        "cause": "NaN",
-        "message": "exit code 1",
-        "logs": [],
-    }
+    assert (line["outputs"], line["cluster"], line["cause"], line["message"]) == (
+        ["1.txt"],
+        "stub",
+        "NaN",
+        "exit code 1",
+    )
 
 
 def test_only_jobs_that_are_done_tell_how_long_a_rule_takes(judge: Judge, tmp_path: Path) -> None:
@@ -171,17 +161,6 @@ def test_the_jobs_of_a_task_that_a_head_stopped_run_again(
     task.state = TaskState.STOPPING
     assert keys(judge.settle(task, word)) == ["0"]
     assert judge.verdicts == []
-
-
-def test_the_cluster_tells_the_cause_by_its_word_and_the_log_of_the_task(
-    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = claimed(judge, tmp_path, "running")
-    with (task.folder.parent / "submitit" / "7_0_0_log.out").open("a") as log:
-        log.write("memory limit exceeded\n")
-    monkeypatch.setattr(judge.cluster, "cause", lambda word, log: f"{word} {log.splitlines()[-1]}")
-    judge.settle(task, GONE)
-    assert causes(judge) == {"0": f"{GONE} memory limit exceeded"}
 
 
 def settled(judge: Judge, folder: Path, word: str, *states: str | None) -> list[str]:
