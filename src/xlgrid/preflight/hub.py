@@ -12,8 +12,8 @@ from xlgrid.data.formats import matches
 from xlgrid.data.lock import PARQUET_BRANCH, Unreachable, admits, ask, closed, read_lock
 from xlgrid.data.published import Repository
 from xlgrid.data.sources import Origin
-from xlgrid.preflight.lines import Line, State
-from xlgrid.preflight.materials import Material
+from xlgrid.preflight import Line, State
+from xlgrid.preflight.files import Material
 from xlgrid.products.encode import Encoder, Vocabulary
 
 if TYPE_CHECKING:

@@ -48,6 +48,10 @@ class Vocabulary(Product):
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"vocabulary": study.all_vocabularies}
 
+    @property
+    def thing(self) -> str:
+        return f"vocabulary {self.vocabulary}"
+
     def repository(self, study: "Study") -> Repository | None:
         return study.all_vocabularies[self.vocabulary].repository
 
@@ -75,6 +79,10 @@ class Encoder(Product):
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"encoder": study.encoders}
+
+    @property
+    def thing(self) -> str:
+        return f"encoder {self.encoder}"
 
     def repository(self, study: "Study") -> Repository | None:
         return study.encoders[self.encoder].repository
