@@ -1,13 +1,16 @@
 """Families of encoders: where the parts of their models are in the classes of transformers.
 
 Heads and methods find the parts of a model here. A new family is one entry of `FAMILIES`; CONTRIBUTING.md says what else it needs.
-Papers add families by entry points of the group `xlgrid.families`.
+Papers add families by entry points of the group `xlgrid.families`, and types of models that are no encoders, such as an encoder-decoder,
+by those of the group `xlgrid.types`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from importlib import import_module
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.plugins import Extensible
 
@@ -15,8 +18,33 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedModel
 
+    from xlgrid.heads.head import Head
 
-class Family(NamedTuple):
+
+class KnownType(ABC):
+    """A model type of transformers that xlgrid knows, so that no model has to be made to see which heads it has.
+
+    Attributes:
+        dropout: the entries of config.json with the rates of dropout, those of models for tasks included.
+    """
+
+    dropout: tuple[str, ...]
+
+    @abstractmethod
+    def problem(self, head: "Head") -> str | None:
+        """Why encoders of the type cannot have a head, as a sentence that says what to do instead; None if they can."""
+
+    @abstractmethod
+    def model_class(self, head: "Head") -> Any:
+        """The class of the models with a head.
+
+        Raises:
+            ValueError: there is none.
+        """
+
+
+@dataclass(frozen=True)
+class Family(KnownType):
     """A family of encoders. A path is a name of `torch.nn.Module.get_submodule`. The defaults are those of BERT.
 
     Layers are of two kinds. Those of BERT have a LayerNorm after the feed-forward block (`norm`). In those of ModernBERT, each block
@@ -44,9 +72,6 @@ class Family(NamedTuple):
         lacks: the heads that the family has no class for, as the ends of the names of classes.
         renamed: old parts of names of weights, as checkpoints have them, -> their names in the family's classes.
         modules: the name of the dictionary with a module for each language, which a layer has; empty if layers have none.
-        extended: the function that makes the class of the models from that of transformers, as `module:function`; empty if
-            transformers' own class is used.
-        checkpoints: the module with `rename_modules` and `check_modules`, which know `modules` in checkpoints; empty without `modules`.
     """
 
     stem: str
@@ -66,24 +91,33 @@ class Family(NamedTuple):
     dropout: tuple[str, ...] = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
     biases: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
-    renamed: Mapping[str, str] = {}
+    renamed: Mapping[str, str] = field(default_factory=dict)
     modules: str = ""
-    extended: str = ""
-    checkpoints: str = ""
 
-    @property
-    def with_modules(self) -> Any:
-        """The module that `checkpoints` names; None without modules for languages."""
-        return import_module(self.checkpoints) if self.checkpoints else None
+    def problem(self, head: "Head") -> str | None:
+        if head.model_suffix in self.lacks:
+            return (
+                f"transformers has no class {self.stem}For{head.model_suffix}, so that these encoders have no head {head.name}: take an "
+                "encoder of another family for such tasks, such as jhu-clsp/mmBERT-base"
+            )
+        return head.without_class(self.stem)
 
-    def extend(self, known: Any) -> Any:
-        """The class of the family's models.
+    def model_class(self, head: "Head") -> Any:
+        if problem := self.problem(head):
+            raise ValueError(problem)
+        return head.model_class(self.stem)
+
+    def name_modules(self, folder: Path, names: Mapping[str, str]) -> None:
+        """Give modules for languages in an encoder's folder other names, in place, and check that each is there in its size.
 
         Args:
-            known: the class of transformers.
+            names: the code of a language in a study -> the name of its module; others keep their names.
+
+        Raises:
+            ValueError: the encoder has no such module, a module already has one of the codes, or a module is missing or of another size.
         """
-        module, _, function = self.extended.partition(":")
-        return getattr(import_module(module), function)(known) if module else known
+        if names:
+            raise ValueError("`modules` names modules for languages, and encoders of this type have none: leave it out")
 
 
 BERT = Family("Bert")
@@ -96,7 +130,7 @@ SHARED, ADDED = "shared", "added"
 FAMILIES: dict[str, Family] = {
     "bert": BERT,
     "xlm-roberta": XLMR,
-    "roberta": XLMR._replace(stem="Roberta"),
+    "roberta": replace(XLMR, stem="Roberta"),
     "distilbert": Family(
         "DistilBert",
         layers="transformer.layer",
@@ -162,6 +196,9 @@ FAMILIES: dict[str, Family] = {
 FAMILIES |= Extensible[Family](
     "family", "xlgrid.families", {}, lambda name, value: isinstance(value, Family), "a Family"
 ).own
+TYPES = Extensible[KnownType](
+    "model type", "xlgrid.types", {}, lambda name, value: isinstance(value, KnownType), "a KnownType"
+)
 
 # The ends of the names of the tensor with one row per token. The encoder of a EuroBERT is called `model`, which tells its embeddings from
 # those of mBART.
@@ -175,6 +212,11 @@ _EMBEDDINGS = {family.word_embeddings.partition(".")[0] for family in FAMILIES.v
 # The dictionaries of modules for languages.
 MODULES = {family.modules for family in FAMILIES.values()} - {""}
 _LAYERS = {family.layers.rpartition(".")[2] for family in FAMILIES.values()}
+
+
+def known_type(model_type: str | None) -> KnownType | None:
+    """What xlgrid knows of a model type: a family, or a type that is no encoder; None if it does not know the type."""
+    return FAMILIES.get(model_type or "") or TYPES.get(model_type or "")
 
 
 def family_of(model: "PreTrainedModel") -> Family:
@@ -243,19 +285,3 @@ def has_biases(config: Mapping[str, Any]) -> bool:
     """
     keys = FAMILIES.get(config.get("model_type", ""), BERT).biases
     return not keys or any(config.get(key) for key in keys)
-
-
-def without_class(model_type: str | None, suffix: str, head: str) -> str | None:
-    """Why encoders of a type cannot have a head, as a sentence that says what to do instead; None if they can, or if the type is not known.
-
-    Args:
-        suffix: the end of the names of the head's classes.
-        head: the name of the head.
-    """
-    family = FAMILIES.get(model_type or "")
-    if family is None or suffix not in family.lacks:
-        return None
-    return (
-        f"transformers has no class {family.stem}For{suffix}, so that encoders of type {model_type} have no head {head}: take an encoder of "
-        "another family for such tasks, such as jhu-clsp/mmBERT-base"
-    )

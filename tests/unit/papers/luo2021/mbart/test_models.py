@@ -13,9 +13,9 @@ from transformers import MBartConfig, MBartForConditionalGeneration, MBartForSeq
 from xlgrid.base.arrays import Segments
 from xlgrid.heads import HEADS
 from xlgrid.heads.seq2seq.head import positions
-from xlgrid.heads.seq2seq.mbart import in_layout, language_tokens, languages_of, mbart_class
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models.load import check_positions, load_model
+from xlgrid.papers.luo2021.mbart.models import in_layout, language_tokens, languages_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CODES = ["de", "en"]
@@ -123,7 +123,6 @@ def test_an_mbart_of_others_has_no_languages() -> None:
 
 
 def test_other_heads_are_refused(encoder: Path) -> None:
-    with pytest.raises(ValueError, match="for tasks with the heads sequence and seq2seq, got span"):
-        mbart_class("span")
-    with pytest.raises(ValueError, match="predicts no masked tokens with its encoder alone"):
-        load_model(encoder, HEADS["mlm"], 0)
+    for head in ("span", "mlm", "embed"):
+        with pytest.raises(ValueError, match=f"for tasks with the heads sequence and seq2seq, got {head}"):
+            load_model(encoder, HEADS[head], 0)

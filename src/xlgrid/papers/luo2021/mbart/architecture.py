@@ -7,10 +7,10 @@ from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.architectures.architecture import Architecture, Use
 from xlgrid.heads import Head
-from xlgrid.heads.language_modelling.denoising import Denoising, DenoisingHead
 from xlgrid.heads.language_modelling.mlm import MASKED, Masked
-from xlgrid.heads.seq2seq.mbart import LANGUAGES, MBART, language_tokens
 from xlgrid.heads.tokens import Tokens
+from xlgrid.papers.luo2021.mbart.denoising import Denoising, DenoisingHead
+from xlgrid.papers.luo2021.mbart.models import LANGUAGES, language_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -35,7 +35,7 @@ class MBart(Architecture):
 
     @property
     def model_type(self) -> str:
-        return MBART
+        return "mbart"
 
     @property
     def has_decoder(self) -> bool:

@@ -12,39 +12,49 @@ import numpy as np
 
 from xlgrid.base.arrays import Segments
 from xlgrid.base.names import unknown
+from xlgrid.heads.families import KnownType
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedConfig, PreTrainedModel
 
-# The model type of transformers.
-MBART = "mbart"
-# Heads of the tasks that an mBART is fine-tuned on.
+    from xlgrid.heads import Head
+
+# The head of pre-training, and those of the tasks that an mBART is fine-tuned on.
+PRE_TRAINED = "denoising"
 FINE_TUNED = ("sequence", "seq2seq")
 # The entry of config.json with the codes of the languages, and the argument of the models' forward with the tokens of languages.
 LANGUAGES = "languages"
 
 
-def mbart_class(head: str) -> Any:
-    """The class of an mBART with a head; that of pre-training, with the head `mlm`, is transformers' own.
+class MBartType(KnownType):
+    """The type of mBART, which has some of the heads."""
 
-    Args:
-        head: the name of the head.
+    dropout = ("dropout", "attention_dropout", "classifier_dropout")
 
-    Raises:
-        ValueError: there is no such mBART.
-    """
-    import transformers
-
-    if head == "mlm":
-        return transformers.MBartForConditionalGeneration
-    if head not in FINE_TUNED:
-        raise ValueError(
-            f"an mBART is for tasks with the heads {' and '.join(FINE_TUNED)}, got {head}: put the encoder into a grid of its own, without the task"
+    def problem(self, head: "Head") -> str | None:
+        if head.name in (PRE_TRAINED, *FINE_TUNED):
+            return None
+        return (
+            f"an mBART is for tasks with the heads {' and '.join(FINE_TUNED)}, got {head.name}: put the encoder into a grid of its own, "
+            "without the task"
         )
-    if head == "sequence":
-        return _classifier(transformers.MBartForSequenceClassification)
-    return _generator(transformers.MBartForConditionalGeneration)
+
+    def model_class(self, head: "Head") -> Any:
+        """The class of an mBART with a head. That of pre-training is transformers' own; the core asks for it as for any encoder from
+        scratch, with the head `mlm`."""
+        import transformers
+
+        if head.name == "mlm":
+            return transformers.MBartForConditionalGeneration
+        if problem := self.problem(head):
+            raise ValueError(problem)
+        if head.name == "sequence":
+            return _classifier(transformers.MBartForSequenceClassification)
+        return _generator(transformers.MBartForConditionalGeneration)
+
+
+TYPE = MBartType()
 
 
 def language_tokens(config: "PreTrainedConfig") -> dict[str, int]:

@@ -23,6 +23,7 @@ from xlgrid.heads.head import without_labels
 from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, mask
 from xlgrid.heads.language_modelling.pairs import pairs_of
 from xlgrid.heads.tokens import Tokens, Vocabulary
+from xlgrid.papers.luo2021.mbart.models import PRE_TRAINED
 
 if TYPE_CHECKING:
     import torch
@@ -174,6 +175,8 @@ class DenoisingHead(MlmHead):
     A batch has an input for each row, and then one more for each row of bitext, in which the two texts have changed places. An outcome
     is `[correct, predicted]`, for the tokens of a row that the decoder predicts from the tokens before them.
     """
+
+    name = PRE_TRAINED
 
     def __init__(self, languages: Mapping[str, int], denoising: Denoising, masked: Masked | None = None) -> None:
         """What the objective consists of.

@@ -12,9 +12,9 @@ from tokens_fixture import write
 from transformers import MBartConfig, MBartForConditionalGeneration
 
 from xlgrid.data import batches
-from xlgrid.heads.language_modelling.denoising import Denoising, DenoisingHead, damage
 from xlgrid.heads.language_modelling.mlm import Masked
 from xlgrid.heads.tokens import Tokens, Vocabulary
+from xlgrid.papers.luo2021.mbart.denoising import Denoising, DenoisingHead, damage
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 IGNORED = -100
