@@ -30,8 +30,8 @@ from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
 from xlgrid.study.schema import Grid, Study
 from xlgrid.study.tasks import TaskEntry
+from xlgrid.synthetic.miniatures.tatoeba import Options as RetrievalOptions
 from xlgrid.tasks.mlm import Options as MlmOptions
-from xlgrid.tasks.retrieval.tatoeba import Options as RetrievalOptions
 from xlgrid.training.recipe import Training
 
 FOLDER = PUBLISHED["luo2021"]

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from xlgrid.languages.sources import Target
 from xlgrid.synthetic import natural, premises
+from xlgrid.synthetic.miniatures.pairs import sides
+from xlgrid.synthetic.miniatures.ruletaker import speaks
 from xlgrid.synthetic.premises import LABELS, Example, Options, from_json, to_json
-from xlgrid.tasks.ruletaker import speaks
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -39,7 +39,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: no such language.
     """
-    premise, hypothesis = natural.lexicons(Target(language).languages)
+    premise, hypothesis = natural.lexicons(sides(language))
     sentences = [premise.statement(fact) for fact in example.facts] + [premise.rule(rule) for rule in example.rules]
     Random(json.dumps([example.facts, example.rules])).shuffle(sentences)
     return {

@@ -4,7 +4,7 @@ import pytest
 
 from xlgrid.synthetic import world
 from xlgrid.synthetic.artificial import QUESTIONS, artificial
-from xlgrid.tasks import xquad
+from xlgrid.synthetic.miniatures import xquad
 
 CODES = ("qa1", "qb1", "qf2", "qh3", "qt9")
 OPTIONS = xquad.Options(n=200)

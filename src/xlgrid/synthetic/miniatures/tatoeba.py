@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from xlgrid.heads.embed.head import Retrieval
-from xlgrid.languages.sources import Target
-from xlgrid.synthetic.world import from_json, to_json
-from xlgrid.tasks import wikiann
-from xlgrid.tasks.wikiann import group, speaks
+from xlgrid.synthetic.miniatures.pairs import sides
+from xlgrid.synthetic.miniatures.wikiann import Options, draw, group, speaks
+from xlgrid.synthetic.world import Fact, from_json, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -23,19 +21,14 @@ LABELS: Sequence[str] = ()
 COLUMNS = ("source_sentence", "target_sentence")
 
 
-class Options(wikiann.Options, Retrieval):
-    """The size of generated data, how much the artificial languages differ, and how sentences are compared."""
+examples = partial(draw, named=False)
 
 
-examples = partial(wikiann.draw, named=False)
-
-
-def row(fact: wikiann.Fact, language: str, options: Options) -> dict[str, Any]:
+def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
     """One row of data: the fact in the first and in the second language of a pair.
 
     Raises:
         ValueError: a language is no artificial language.
     """
-    codes = Target(language).languages
-    sentences = (options.language(code).sentence(fact) for code in (codes[0], codes[-1]))
+    sentences = (options.language(code).sentence(fact) for code in sides(language))
     return dict(zip(COLUMNS, sentences, strict=True))

@@ -1,8 +1,8 @@
 """Named entities of artificial languages."""
 
 from xlgrid.synthetic.artificial import NER
+from xlgrid.synthetic.miniatures.wikiann import Options, examples, row
 from xlgrid.synthetic.world import mentions
-from xlgrid.tasks.wikiann import Options, examples, row
 
 
 def test_spans_agree_with_tags():

@@ -9,11 +9,9 @@ languages of the pair. A language alone has its own sentences as targets.
 from functools import partial
 from typing import Any
 
-from xlgrid.heads.seq2seq.bleu import Scoring
-from xlgrid.languages.sources import Target
+from xlgrid.synthetic.miniatures.pairs import sides
+from xlgrid.synthetic.miniatures.wikiann import Options, draw, from_json, group, speaks, to_json
 from xlgrid.synthetic.world import Fact
-from xlgrid.tasks import wikiann
-from xlgrid.tasks.wikiann import draw, from_json, group, speaks, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -22,16 +20,11 @@ COLUMNS = ("source", "target")
 examples = partial(draw, named=False)
 
 
-class Options(wikiann.Options, Scoring):
-    """The size of generated data, how much the artificial languages differ, and how translations are scored."""
-
-
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
     """One sentence in the first language of a pair, and in the second.
 
     Raises:
         ValueError: `language` is no artificial language, or pair of them.
     """
-    codes = Target(language).languages
-    source, target = (options.language(code).sentence(fact) for code in (codes[0], codes[-1]))
+    source, target = (options.language(code).sentence(fact) for code in sides(language))
     return {"source": source, "target": target}

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from xlgrid.languages.sources import Target
 from xlgrid.synthetic import causality, world
 from xlgrid.synthetic.causality import Options
+from xlgrid.synthetic.miniatures.pairs import sides
+from xlgrid.synthetic.miniatures.wikiann import speaks
+from xlgrid.synthetic.miniatures.xnli import COLUMNS
 from xlgrid.synthetic.premises import LABELS
 from xlgrid.synthetic.world import Fact
-from xlgrid.tasks.wikiann import speaks
-from xlgrid.tasks.xnli import COLUMNS
 
 __all__ = ["COLUMNS", "LABELS", "Example", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -63,8 +63,8 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: `language` is no artificial language, or pair of them.
     """
-    codes = Target(language).languages
-    premise, hypothesis = options.language(codes[0]), options.language(codes[-1])
+    codes = sides(language)
+    premise, hypothesis = options.language(codes[0]), options.language(codes[1])
     return {
         "premise": premise.sentence(example.premise),
         "hypothesis": hypothesis.sentence(example.hypothesis),

@@ -11,7 +11,7 @@ from typing import Any
 
 from xlgrid.synthetic import causality
 from xlgrid.synthetic.causality import Example, Options, from_json, to_json
-from xlgrid.tasks.wikiann import group, speaks
+from xlgrid.synthetic.miniatures.wikiann import group, speaks
 
 __all__ = ["CHOICES", "COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 

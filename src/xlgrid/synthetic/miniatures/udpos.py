@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any
 
 from xlgrid.synthetic.artificial import UPOS
+from xlgrid.synthetic.miniatures.wikiann import Options, draw, from_json, group, speaks, to_json
 from xlgrid.synthetic.world import Fact
-from xlgrid.tasks.wikiann import Options, draw, from_json, group, speaks, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 

@@ -4,8 +4,8 @@ from collections import Counter
 
 from xlgrid.synthetic import world
 from xlgrid.synthetic.causality import PAIRS
+from xlgrid.synthetic.miniatures.causal_nli import LABELS, Example, Options, examples, from_json, row, to_json
 from xlgrid.tasks import task
-from xlgrid.tasks.causal_nli import LABELS, Example, Options, examples, from_json, row, to_json
 
 SIZES = (600, 60, 240)
 

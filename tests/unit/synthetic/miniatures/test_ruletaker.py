@@ -1,6 +1,6 @@
 """RuleTaker: balance, form and size of its questions."""
 
-from xlgrid.tasks.ruletaker import Options, examples, row
+from xlgrid.synthetic.miniatures.ruletaker import Options, examples, row
 
 
 def rows(n=20, **options):

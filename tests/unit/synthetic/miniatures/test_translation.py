@@ -3,7 +3,8 @@
 import pytest
 
 from xlgrid.synthetic.artificial import artificial
-from xlgrid.tasks import task, translation
+from xlgrid.synthetic.miniatures import translation
+from xlgrid.tasks import task
 
 OPTIONS = translation.Options(n=20)
 

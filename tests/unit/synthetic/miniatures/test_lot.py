@@ -9,9 +9,9 @@ import pytest
 from xlgrid.data.generated import sizes
 from xlgrid.plan.load import load_study
 from xlgrid.synthetic.logic import IS_A, Literal
+from xlgrid.synthetic.miniatures import lot
+from xlgrid.synthetic.miniatures.lot import Example, Options, examples, from_json, row, to_json
 from xlgrid.synthetic.natural import lexicon, natural_codes, taxonomy
-from xlgrid.tasks import lot
-from xlgrid.tasks.lot import Example, Options, examples, from_json, row, to_json
 
 SIZES = (1400, 200, 400)
 KIND = {name: kind for kind, names in taxonomy().items() for name in names}

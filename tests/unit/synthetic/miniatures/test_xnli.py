@@ -3,9 +3,10 @@
 import pyarrow as pa
 import pytest
 
+from xlgrid.synthetic.miniatures import xnli
 from xlgrid.synthetic.natural import natural_codes
 from xlgrid.synthetic.premises import Options, examples
-from xlgrid.tasks import task, xnli
+from xlgrid.tasks import task
 
 
 def made(n=300, **options):

@@ -1,6 +1,6 @@
 """The rows of COPA in miniature; tests/unit/synthetic/test_causality.py has the questions."""
 
-from xlgrid.tasks.copa import CHOICES, Options, examples, row
+from xlgrid.synthetic.miniatures.copa import CHOICES, Options, examples, row
 
 
 def test_the_label_is_the_index_of_the_right_choice() -> None:

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from xlgrid.languages.sources import Target
 from xlgrid.synthetic import world
+from xlgrid.synthetic.miniatures import wikiann
+from xlgrid.synthetic.miniatures.pairs import sides
+from xlgrid.synthetic.miniatures.wikiann import group, speaks
 from xlgrid.synthetic.world import Fact, Phrase
-from xlgrid.tasks import wikiann
-from xlgrid.tasks.wikiann import group, speaks
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -93,8 +93,8 @@ def row(question: Question, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: `language` is no artificial language, or pair of them.
     """
-    codes = Target(language).languages
-    context_speaker, question_speaker = options.language(codes[0]), options.language(codes[-1])
+    codes = sides(language)
+    context_speaker, question_speaker = options.language(codes[0]), options.language(codes[1])
     fact = question.facts[question.asked]
     sentences = [context_speaker.sentence(each) for each in question.facts]
     start, end = context_speaker.mention(fact, question.entity)

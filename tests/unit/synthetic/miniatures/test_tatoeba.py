@@ -1,7 +1,7 @@
 """Tatoeba: both sentences of an example state one fact, in the languages of the pair."""
 
+from xlgrid.synthetic.miniatures import tatoeba
 from xlgrid.tasks import task
-from xlgrid.tasks.retrieval import tatoeba
 
 
 def test_a_row_has_a_sentence_in_each_language() -> None:
@@ -16,7 +16,7 @@ def test_a_row_has_a_sentence_in_each_language() -> None:
 
 def test_the_options_of_evaluation_are_those_of_the_head() -> None:
     described = task("tatoeba")
-    assert {*described.head.options.model_fields} < {*tatoeba.Options.model_fields}
+    assert {*described.head.options.model_fields} < {*described.Options.model_fields}
     assert described.metrics == ("accuracy",)
     of_study = task("embed", {"inputs": ["a", "b"]})
     assert of_study.Options is of_study.head.options is described.head.options

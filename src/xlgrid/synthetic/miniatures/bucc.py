@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from xlgrid.heads.embed.mining import Mining
-from xlgrid.languages.sources import Target
 from xlgrid.synthetic import world
+from xlgrid.synthetic.miniatures import wikiann
+from xlgrid.synthetic.miniatures.pairs import sides
+from xlgrid.synthetic.miniatures.wikiann import speaks
 from xlgrid.synthetic.world import Fact
-from xlgrid.tasks import wikiann
-from xlgrid.tasks.wikiann import speaks
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -28,8 +27,8 @@ LABELS: Sequence[str] = ()
 COLUMNS = ("id", "side", "sentence", "gold")
 
 
-class Options(wikiann.Options, Mining):
-    """The size of generated data, how much the artificial languages differ, and how sentences are compared."""
+class Options(wikiann.Options):
+    """The size of generated data, and how much the artificial languages differ."""
 
     parallel: float = Field(
         0.5, gt=0, le=1, description="share of the sentences that have a translation in the other pool"
@@ -75,12 +74,12 @@ def row(sentence: Sentence, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: a language is no artificial language.
     """
-    codes = Target(language).languages
-    ids = [f"{code}-{sentence.number:09}" for code in (codes[0], codes[-1])]
+    codes = sides(language)
+    ids = [f"{code}-{sentence.number:09}" for code in codes]
     return {
         "id": ids[sentence.side],
         "side": sentence.side,
-        "sentence": options.language(codes[-sentence.side]).sentence(sentence.fact),
+        "sentence": options.language(codes[sentence.side]).sentence(sentence.fact),
         "gold": ids[1:] if sentence.has_translation and sentence.side == 0 else [],
     }
 

@@ -1,7 +1,7 @@
 """The rows of Social IQa in miniature; tests/unit/synthetic/test_causality.py has the questions."""
 
+from xlgrid.synthetic.miniatures.siqa import Options, examples, row
 from xlgrid.synthetic.world import Phrase
-from xlgrid.tasks.siqa import Options, examples, row
 
 
 def test_the_label_is_the_number_of_the_right_answer_counted_from_1() -> None:

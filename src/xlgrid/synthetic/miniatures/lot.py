@@ -19,11 +19,11 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import Field, PositiveInt, ValidationInfo, model_validator
 
 from xlgrid.base.settings import Seed, Strict
-from xlgrid.languages.sources import Target
 from xlgrid.synthetic import logic, natural
 from xlgrid.synthetic.logic import IS_A
-from xlgrid.tasks.ruletaker import speaks
-from xlgrid.tasks.wikiann import group
+from xlgrid.synthetic.miniatures.pairs import sides
+from xlgrid.synthetic.miniatures.ruletaker import speaks
+from xlgrid.synthetic.miniatures.wikiann import group
 
 __all__ = ["COLUMNS", "LABELS", "Example", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -221,7 +221,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: no such language.
     """
-    context, phrase = natural.lexicons(Target(language).languages)
+    context, phrase = natural.lexicons(sides(language))
     return {
         "context": context.join(context.statement(fact) for fact in example.context),
         "phrase": "" if options.probe == "context-only" else phrase.statement(example.statement),

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from xlgrid.data.generated import sizes
+from xlgrid.synthetic.miniatures import bucc
 from xlgrid.tasks import task
-from xlgrid.tasks.retrieval import bucc
 
 
 @given(st.integers(20, 60), st.floats(0.05, 1))

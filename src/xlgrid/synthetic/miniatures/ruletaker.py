@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from xlgrid.languages.sources import Target
 from xlgrid.synthetic import natural, theories
+from xlgrid.synthetic.miniatures.pairs import sides
 from xlgrid.synthetic.theories import Example, from_json, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
@@ -46,7 +46,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: no such language.
     """
-    context, question = natural.lexicons(Target(language).languages)
+    context, question = natural.lexicons(sides(language))
     sentences = [context.statement(fact) for fact in example.theory.facts]
     sentences += [context.rule(rule) for rule in example.theory.rules]
     Random(to_json(example)).shuffle(sentences)

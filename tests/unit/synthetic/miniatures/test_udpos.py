@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
+from xlgrid.synthetic.miniatures.udpos import LABELS, Options, examples, row
 from xlgrid.tasks import task
-from xlgrid.tasks.udpos import LABELS, Options, examples, row
 
 
 def rows(count=20):
