@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.heads.families import Family
+from xlgrid.base.family import Family
 
 if TYPE_CHECKING:
     from xlgrid.heads import Head

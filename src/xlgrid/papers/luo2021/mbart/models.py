@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xlgrid.base.arrays import Segments
+from xlgrid.base.family import KnownType
 from xlgrid.base.names import unknown
-from xlgrid.heads.families import KnownType
 
 if TYPE_CHECKING:
     from torch import Tensor
