@@ -8,7 +8,6 @@ import typer
 from xlgrid.cli.options import (
     EncoderFolder,
     HubLock,
-    OfStudy,
     Output,
     Pace,
     RecipeJson,
@@ -53,10 +52,13 @@ def train(
 def evaluate(
     encoder: EncoderFolder,
     tokens: Annotated[Path, typer.Option(help="the tokens of the target's test set")],
-    target: Annotated[
-        str, typer.Option(help="the language or pair; qu@1000 is qu with the run on text as it was after step 1000")
+    cell: Annotated[
+        str,
+        typer.Option(
+            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED; a target qu@1000 is qu with the run on text as it was after step 1000"
+        ),
     ],
-    output: Annotated[Path, typer.Option(help="the file to write, at the path of the cell")],
+    output: Output,
     run: Annotated[
         Path | None,
         typer.Argument(help="the run: the folder, or delta.safetensors in it; absent: the encoder without training"),
@@ -65,16 +67,16 @@ def evaluate(
         Path | None,
         typer.Argument(help="the run on text of the target, if there is one: the folder, or delta.safetensors in it"),
     ] = None,
-    study: OfStudy = None,
 ) -> None:
     """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate, evaluate_bare
-    from xlgrid.products.evaluate import bare_cell
+    from xlgrid.products.evaluate import Cell
 
+    identity = Cell.named(cell)._asdict()
     if run:
-        evaluate(folder_of(run), folder_of(encoder), tokens, target, output, text_run and folder_of(text_run), study)
+        evaluate(folder_of(run), folder_of(encoder), tokens, identity, output, text_run and folder_of(text_run))
     else:
-        evaluate_bare(bare_cell(output, target)._asdict(), folder_of(encoder), tokens, output)
+        evaluate_bare(identity, folder_of(encoder), tokens, output)
 
 
 def export_adapter(

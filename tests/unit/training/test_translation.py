@@ -61,7 +61,7 @@ def new_run(folder: Path, run: str, base: str = "seq2seq", options: Any = None, 
 def cell(folder: Path, run: str) -> dict[str, Any]:
     """The cell of a run on the sentences that it has trained on."""
     path = folder / run / "cell.json"
-    evaluate(folder / run, folder / "encoder", folder / "train.arrow", PAIR, path)
+    evaluate(folder / run, folder / "encoder", folder / "train.arrow", {"target": PAIR}, path)
     return read_cell(path)
 
 
