@@ -6,9 +6,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from xlgrid.heads.families import ADDED, MODULES
-from xlgrid.heads.probe import type_problem
+from xlgrid.heads.probe import head_problem, type_problem
 from xlgrid.languages.sources import NONE, Source
-from xlgrid.models.fit import misfit_of_head, misfit_of_method
+from xlgrid.models.fit import misfit_of_method
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
@@ -41,7 +41,7 @@ def families(study: "Study") -> Iterator[str]:
             if not config or types[encoder]:
                 continue
             tasks = _tasks(study, grid)
-            problems = {task: misfit_of_head(config, study.tasks[task].task.head) for task in [*chain(*tasks.values())]}
+            problems = {task: head_problem(config, study.tasks[task].task.head) for task in [*chain(*tasks.values())]}
             yield from (
                 f"grids.{name}: task {task}, encoder {encoder}: {problem}"
                 for task, problem in problems.items()
