@@ -56,7 +56,7 @@ def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path
             "is of kind xlmr, but its vocabulary both of",
         ),
         ("size: 500}", "size: 500, max_length: 40}", 10, "too long for vocabulary both, which takes 40"),
-        ("{languages: [en, fr], size: 500}", "{path: x, size: 500}", 8, "only a vocabulary that is trained here"),
+        ("{languages: [en, fr], size: 500}", "{path: x, size: 500}", 8, "is for a vocabulary with `languages`"),
         (
             "languages: [en]}}",
             "languages: [en], vocab: 90}}",
