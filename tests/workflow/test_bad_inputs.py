@@ -17,7 +17,7 @@ import yaml
 from bad_commands import COMMANDS, WORKFLOW
 from bad_inputs import DATA, ENCODERS, STUDY_FILE, Bad
 from bad_studies import KEYS, NAMES_OF_STUDY, PARTS, YAML
-from project import ROOT, project, shell, small
+from project import ROOT, project, shell, small, succeeds
 from typer.testing import CliRunner
 
 from xlgrid.cli.app import app
@@ -244,6 +244,5 @@ def test_a_slurm_that_does_not_answer_ends_the_run_after_the_minutes_of_the_sett
 @pytest.mark.slow
 def test_a_folder_with_spaces_in_its_name_is_as_good_as_any(tmp_path: Path) -> None:
     folder = project(tmp_path / "a folder with spaces", small())
-    process = shell(folder, f"snakemake --profile laptop {TEXT} && make -n demo && xlgrid check demo")
-    assert process.returncode == 0, process.stdout + process.stderr
+    succeeds(folder, f"snakemake --profile laptop {TEXT} && make -n demo && xlgrid check demo")
     assert (folder / TEXT).exists()
