@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.data.checkpoints import LAYER_COUNTS
 from xlgrid.heads.families import ADDED, MODULES
-from xlgrid.heads.probe import type_problem
+from xlgrid.heads.probe import head_problem, type_problem
 from xlgrid.languages.sources import NONE, Source
-from xlgrid.models.fit import misfit_of_head, misfit_of_method
+from xlgrid.models.fit import misfit_of_method
 from xlgrid.models.parameters import HUB
 from xlgrid.products.encode import Encoder
 
@@ -43,7 +43,7 @@ def families(study: "Study") -> Iterator[str]:
             if not config or types[encoder]:
                 continue
             tasks = _tasks(study, grid)
-            problems = {task: misfit_of_head(config, study.tasks[task].task.head) for task in [*chain(*tasks.values())]}
+            problems = {task: head_problem(config, study.tasks[task].task.head) for task in [*chain(*tasks.values())]}
             yield from (
                 f"grids.{name}: task {task}, encoder {encoder}: {problem}"
                 for task, problem in problems.items()

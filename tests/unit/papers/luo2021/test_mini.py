@@ -12,7 +12,7 @@ from xlgrid.products.data import Data, Unlabelled
 from xlgrid.products.train import Run
 from xlgrid.results.claims import terms
 from xlgrid.synthetic.artificial import artificial
-from xlgrid.tasks import wikiann
+from xlgrid.synthetic.miniatures import wikiann
 
 # What only the miniature has: its control.
 OWN_EXHIBIT, OWN_CLAIM = "control", "plug-in-reads-the-companion"

@@ -16,7 +16,7 @@ from xlgrid.data.text import TextSettings
 from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.languages import Languages
 from xlgrid.papers.luo2021.decoder import EncoderDecoder
-from xlgrid.papers.luo2021.mbart import MBart
+from xlgrid.papers.luo2021.mbart.architecture import MBart
 from xlgrid.papers.luo2021.pair_attention import PairAttention
 from xlgrid.papers.luo2021.veco import PlugIn
 from xlgrid.papers.luo2021.veco.architecture import Veco
@@ -30,8 +30,8 @@ from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
 from xlgrid.study.schema import Grid, Study
 from xlgrid.study.tasks import TaskEntry
+from xlgrid.synthetic.miniatures.tatoeba import Options as RetrievalOptions
 from xlgrid.tasks.mlm import Options as MlmOptions
-from xlgrid.tasks.retrieval.tatoeba import Options as RetrievalOptions
 from xlgrid.training.recipe import Training
 
 FOLDER = PUBLISHED["luo2021"]
