@@ -30,8 +30,7 @@ from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
 from xlgrid.study.schema import Grid, Study
 from xlgrid.study.tasks import TaskEntry
-from xlgrid.synthetic.miniatures.tatoeba import Options as RetrievalOptions
-from xlgrid.tasks.mlm import Options as MlmOptions
+from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
 
 FOLDER = PUBLISHED["luo2021"]
@@ -420,7 +419,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "options": {option.name for method in (EncoderDecoder, PlugIn) for option in fields(method)},
         "tasks": {
             *TaskEntry.model_fields,
-            *(f"options.{name}" for options in (MlmOptions, RetrievalOptions) for name in options.model_fields),
+            *(f"options.{name}" for kind in ("mlm", "tatoeba") for name in TASKS[kind].options.model_fields),
             *(f"data.{name}" for name in DataSource.model_fields),
         },
         "text": {*TextSettings.model_fields},
