@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xlgrid.data.encoders import encoder_files, vocabulary_files
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.languages.sources import Target, unaccompanied
 from xlgrid.products.data import Data, Text, columns_of
 from xlgrid.products.product import Inputs, Product, Repository, Settings
