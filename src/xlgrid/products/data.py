@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Self
 
 from xlgrid.data.fetch import read_data
 from xlgrid.data.origins.origin import SPLITS, Origin
+from xlgrid.data.published import Repository
 from xlgrid.data.sources import ALL_MADE
 from xlgrid.languages.sources import Target
-from xlgrid.products.product import Inputs, Product, Repository, Settings
+from xlgrid.products.product import Inputs, Product, Settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +99,8 @@ class Data(Product):
         return f"data {self.task}"
 
     def repository(self, study: "Study") -> Repository | None:
-        return repository_of(self.origin(study))
+        origin = self.origin(study)
+        return origin.repository if origin else None
 
     def origin(self, study: "Study") -> "Origin | None":
         data = study.tasks[self.task].data
@@ -148,7 +150,7 @@ class Text(Product):
         return "text"
 
     def repository(self, study: "Study") -> Repository | None:
-        return repository_of(self.origin(study)) if study.text.is_from_hub(self.language) else None
+        return study.text.data.repository if study.text.data and study.text.is_from_hub(self.language) else None
 
     def origin(self, study: "Study") -> "Origin | None":
         return study.text.data if study.text.fetches(self.language) else None
@@ -176,8 +178,3 @@ def _of_generated(task: "TaskEntry") -> Settings:
     evaluated = task.task.head.options.model_fields
     options = {name: value for name, value in task.options_without_defaults.items() if name not in evaluated}
     return {"kind": task.kind, "options": json.dumps(options)}
-
-
-def repository_of(origin: "Origin | None") -> Repository | None:
-    """The repository on the Hub from which the rows of an origin come."""
-    return Repository("dataset", *origin.repository) if origin and origin.repository else None

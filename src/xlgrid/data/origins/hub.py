@@ -13,6 +13,7 @@ from xlgrid.data import formats
 from xlgrid.data import lock as locks
 from xlgrid.data.origins.files import DELIMITED, OfFiles
 from xlgrid.data.origins.origin import check_braces
+from xlgrid.data.published import Repository
 from xlgrid.tasks import Task
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class Hub(OfFiles):
         return self.files
 
     @property
-    def repository(self) -> tuple[str, str]:
-        return self.hub, self.revision
+    def repository(self) -> Repository:
+        return Repository("dataset", self.hub, self.revision)
 
     def named(self, split: str) -> str:
         return "validation" if split == "dev" and "dev" not in self.splits else super().named(split)

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
+from xlgrid.data.published import Repository
 from xlgrid.heads.head import written
 from xlgrid.heads.span.misplaced import Misplaced
 from xlgrid.languages.sources import Target
@@ -112,8 +113,8 @@ class Origin(Strict):
         return next((name for key, name in self.splits.items() if key == split), split)
 
     @property
-    def repository(self) -> tuple[str, str] | None:
-        """Repository and revision, if the data come from the Hub."""
+    def repository(self) -> Repository | None:
+        """The repository, if the data come from the Hub."""
         return None
 
     @property

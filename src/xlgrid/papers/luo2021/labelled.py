@@ -9,11 +9,12 @@ from pydantic import Field, model_validator
 
 from xlgrid.base.names import among
 from xlgrid.base.settings import Seed, Strict
+from xlgrid.data.published import Repository
 from xlgrid.data.sources import Made
 from xlgrid.languages.sources import Source
 from xlgrid.plan.explain import refusal
-from xlgrid.products.data import Data, columns_of, repository_of
-from xlgrid.products.product import Inputs, Product, Repository, Settings
+from xlgrid.products.data import Data, columns_of
+from xlgrid.products.product import Inputs, Product, Settings
 from xlgrid.products.train import Run
 from xlgrid.study.axes import with_first
 from xlgrid.tasks import Task
@@ -164,7 +165,8 @@ class Unlabelled(Product):
         return f"data {self.task}"
 
     def repository(self, study: "Study") -> Repository | None:
-        return repository_of(self.origin(study))
+        origin = self.origin(study)
+        return origin.repository if origin else None
 
     def origin(self, study: "Study") -> "Origin | None":
         labelled = labelled_in(study, self.task)
