@@ -128,7 +128,7 @@ def test_runs_with_translations_train_on_all_rows_of_all_languages_of_their_task
 
 def test_labels_of_translations_are_those_of_xlmr_trained_on_english(plan: Plan) -> None:
     """The teacher is a run of `xtreme`, which is not made twice; other tasks have labels of their own."""
-    labelled = {name for name, entry in plan.study.tasks.items() if entry.data and entry.data.labelled}
+    labelled = {name for name, entry in plan.study.tasks.items() if entry.data and entry.data.made}
     assert labelled == {"udpos", "panx"}
     for task, group in (("udpos", "pos"), ("panx", "ner")):
         run = Run("luo2021", task, "veco-large", "plug-in-all", plan.study.expand(f"mix:{group}")[0], 1)
@@ -162,7 +162,7 @@ def test_encoders_are_pretrained_as_table_8_says(study: Study) -> None:
     printed = pd.read_csv(FOLDER / "hyperparameters.csv").set_index("hyperparameter")
     steps: Counter[str] = Counter()
     for name, entry in study.encoders.items():
-        if not (scratch := entry.scratch):
+        if not (scratch := getattr(entry, "scratch", None)):
             continue
         size = "small" if "small" in name else "large"
         column, settings = printed[size], entry.pretraining
@@ -432,8 +432,8 @@ def test_every_switch_of_the_open_choices_exists() -> None:
 
 def test_what_is_released_needs_no_training_on_text_and_no_cross_attention(released: Plan, planned: list[Cell]) -> None:
     study = released.study
-    assert not any(entry.scratch for entry in study.encoders.values())
-    assert study.encoders["veco-large"].path == "checkpoints/veco"
+    assert not any(entry.is_trained for entry in study.encoders.values())
+    assert study.encoders["veco-large"].folder == "checkpoints/veco"
     assert {cell[1:] for cell in released.cells} <= {cell[1:] for cell in planned}
     assert {cell.method for cell in released.cells} == {"full-ft", "as-is", "plug-out", "full-ft-all", "plug-out-all"}
     assert {run.study for run in released.runs if run.encoder == "veco-large"} == {"luo2021-released"}
