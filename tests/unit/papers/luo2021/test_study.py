@@ -419,7 +419,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "options": {option.name for method in (EncoderDecoder, PlugIn) for option in fields(method)},
         "tasks": {
             *TaskEntry.model_fields,
-            *(f"options.{name}" for kind in ("mlm", "tatoeba") for name in TASKS[kind].options.model_fields),
+            *(f"options.{name}" for kind in ("mlm", "tatoeba") for name in TASKS[kind].Options.model_fields),
             *(f"data.{name}" for name in DataSource.model_fields),
         },
         "text": {*TextSettings.model_fields},
