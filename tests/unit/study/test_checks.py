@@ -11,6 +11,7 @@ from study_fixture import QA, TEXT, write
 from xlgrid.architectures import PRETRAINING
 from xlgrid.plan.load import load_study
 from xlgrid.study.checks import problems
+from xlgrid.study.encoders import ScratchEncoder
 from xlgrid.study.schema import Study
 from xlgrid.tasks import mlm
 
@@ -429,12 +430,10 @@ def test_a_mistake_about_an_mbart_is_named(axes: dict[str, list[str]], message: 
 
 def test_no_encoder_begins_with_an_mbart() -> None:
     study = of_mbart()
-    fields = study.model_dump(exclude_unset=True)
-    fields["encoders"]["other"] = {
-        "scratch": {"kind": "xlmr", "languages": ["qa1"], "begin": "early"},
-        "vocabulary": "mbart",
-    }
-    [problem] = problems(Study(**fields))
+    scratch = {"kind": "xlmr", "languages": ["qa1"], "begin": "early"}
+    other = ScratchEncoder.model_validate({"scratch": scratch, "vocabulary": "mbart"})
+    changed = study.model_copy(update={"encoders": study.encoders | {"other": other}})
+    [problem] = problems(changed)
     assert problem.startswith(
         "encoders.other.scratch.begin: early is of type mbart, and this one of type xlm-roberta: name"
     )
