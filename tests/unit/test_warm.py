@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.warm import LIBRARIES, warm_up
 
 # Runs a command in a process that is warm for it, and tells how many modules it imported all the same.
 WARM = """
 import sys
-import xlgrid.cli
+import xlgrid.cli.app
 from xlgrid.warm import warm_up
 words = sys.argv[1:]
 warm_up(words)
 before = set(sys.modules)
 sys.argv = ["xlgrid", *words]
 try:
-    xlgrid.cli.app()
+    xlgrid.cli.app.app()
 except SystemExit as end:
     assert not end.code, end.code
 print(len(set(sys.modules) - before))

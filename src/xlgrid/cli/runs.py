@@ -1,19 +1,11 @@
-"""Commands that train and evaluate, and that exchange adapters with other libraries."""
+"""Commands that train and evaluate."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from xlgrid.cli.options import (
-    EncoderFolder,
-    HubLock,
-    Output,
-    Pace,
-    RecipeJson,
-    Revision,
-    folder_of,
-)
+from xlgrid.cli.options import EncoderFolder, Output, Pace, RecipeJson, folder_of
 
 
 def train(
@@ -77,33 +69,3 @@ def evaluate(
         evaluate(folder_of(run), folder_of(encoder), tokens, identity, output, text_run and folder_of(text_run))
     else:
         evaluate_bare(identity, folder_of(encoder), tokens, output)
-
-
-def export_adapter(
-    run: Annotated[Path, typer.Argument(help="the folder of a run whose method has adapters")],
-    encoder: EncoderFolder,
-    output: Annotated[Path, typer.Option(help="the folder to write")],
-    safetensors: Annotated[
-        bool, typer.Option("--safetensors", help="write adapter.safetensors instead of pytorch_adapter.bin")
-    ] = False,
-) -> None:
-    """Write the language or task adapter that a run has trained to a folder, as the `adapters` library saves it."""
-    from xlgrid.training.adapters import export_adapter
-
-    export_adapter(run, folder_of(encoder), output, safetensors)
-    print(f"{output}: written, for `model.load_adapter` of the adapters library")
-
-
-def import_adapter(
-    place: Annotated[str, typer.Argument(help="the folder of the adapter; with --lock, owner/name on the Hub")],
-    recipe: RecipeJson,
-    encoder: EncoderFolder,
-    output: Output,
-    revision: Revision = "main",
-    lock: HubLock = None,
-) -> None:
-    """Take an adapter in the layout of AdapterHub as a run on text, instead of training one."""
-    from xlgrid.training.adapters import import_adapter
-    from xlgrid.training.recipe import Recipe
-
-    import_adapter(Recipe.model_validate_json(recipe), folder_of(encoder), place, output, revision, lock)

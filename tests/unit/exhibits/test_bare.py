@@ -13,7 +13,7 @@ from tokens_fixture import write
 from transformers import BertConfig, BertForMaskedLM, BertModel
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.data import batches
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.exhibits import claims
