@@ -13,7 +13,7 @@ from xlgrid.heads import HEADS
 from xlgrid.languages import known_language, stated_language
 from xlgrid.languages.iso import standard
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.study import check_companions, check_data, check_encoders, check_exhibits, check_starts
+from xlgrid.study import check_data, check_encoders, check_exhibits, check_starts
 from xlgrid.study.axes import LANGUAGE
 from xlgrid.study.groups import RELATIONS
 from xlgrid.study.languages import GROUPS
@@ -44,8 +44,7 @@ def problems(study: "Study") -> list[str]:
         check_starts.grids,
         check_encoders.grids,
         check_encoders.families,
-        check_companions.tasks,
-        check_companions.grids,
+        _methods,
         check_data.labelled,
         check_data.available,
         check_data.scored,
@@ -198,6 +197,14 @@ def _names(study: "Study") -> Iterator[str]:
             alike = [key for key, other in study.tasks.items() if other.task.head is entry.task.head]
             alike = [key for key in alike if key != name and not study.tasks[key].trained_on]
             yield from among(f"tasks.{name}.trained_on", "task with this head", [entry.trained_on], alike)
+        if entry.companions:
+            alike = [
+                key
+                for key, other in study.tasks.items()
+                if key != name and (other.kind, other.columns, bool(other.data)) == (entry.kind, entry.columns, True)
+            ]
+            wanted = f"task of kind {entry.kind} with data"
+            yield from among(f"tasks.{name}.companions", wanted, [entry.companions], alike)
     for name, grid in study.grids.items():
         for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
             yield from among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
@@ -269,6 +276,12 @@ def _untrained(study: "Study") -> Iterator[str]:
                         f"grids.{name}.task: method {key} trains nothing, and the weights of the head of {task} would be random: "
                         f"name a task of kind {' or '.join(kinds)}, or a method that trains"
                     )
+
+
+def _methods(study: "Study") -> Iterator[str]:
+    for name, grid in study.grids.items():
+        for key in grid.method:
+            yield from study.methods[key].method.problems(study, key, name)
 
 
 def _decoders(study: "Study") -> Iterator[str]:
