@@ -13,8 +13,10 @@ from xlgrid.heads import HEADS
 from xlgrid.languages import known_language, stated_language
 from xlgrid.languages.iso import standard
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.study import check_data, check_encoders, check_exhibits, check_starts
-from xlgrid.study.axes import LANGUAGE
+from xlgrid.results.naming import SEVERAL, Naming
+from xlgrid.results.records import COLUMNS
+from xlgrid.study import check_data, check_encoders, check_starts
+from xlgrid.study.axes import LANGUAGE, axes
 from xlgrid.study.groups import RELATIONS
 from xlgrid.study.languages import GROUPS
 from xlgrid.synthetic.artificial import is_artificial
@@ -51,9 +53,9 @@ def problems(study: "Study") -> list[str]:
         check_data.training,
         check_data.sizes,
         check_data.pretraining,
-        check_exhibits.encoders,
-        check_exhibits.exhibits,
-        check_exhibits.claims,
+        _facts,
+        _exhibits,
+        _claims,
     ):
         mistakes = list(check(study))
         if mistakes:
@@ -279,6 +281,7 @@ def _untrained(study: "Study") -> Iterator[str]:
 
 
 def _methods(study: "Study") -> Iterator[str]:
+    """Grids suit their methods, as these say."""
     for name, grid in study.grids.items():
         for key in grid.method:
             yield from study.methods[key].method.problems(study, key, name)
@@ -335,3 +338,40 @@ def _held_out(study: "Study") -> Iterator[str]:
                     f"in the one and {dev_rows[other]} in the other: write at most {dev_rows[other]} in the `options` of {name}, or "
                     f"at least {dev_rows[name]} in those of {other}"
                 )
+
+
+def _facts(study: "Study") -> Iterator[str]:
+    """Facts of encoders have names of their own."""
+    for name, entry in study.encoders.items():
+        for fact in entry.facts:
+            if fact in COLUMNS:
+                yield f"encoders.{name}.facts.{fact}: an axis or a column of exhibits has this name: choose another"
+
+
+def _exhibits(study: "Study") -> Iterator[str]:
+    """Exhibits show what the grids have, and stand beside numbers of what they show."""
+    known = axes(study)
+    known["metric"] = [*dict.fromkeys(metric for key in known["task"] for metric in study.metrics[str(key)])]
+    for facts in study.facts.values():
+        for fact, value in facts.items():
+            known.setdefault(fact, []).append(value)
+    several: list[object] = [SEVERAL]
+    names = {**known, "group": [], "source": known["source"] + several, "target": known["target"] + several}
+    namings: dict[str, Naming] = {"published": study.published}
+    for name, exhibit in study.exhibits.items():
+        problems = [*exhibit.unknown_names(study, known)] or exhibit.problems(study, known)
+        yield from (f"exhibits.{name}.{problem}" for problem in problems)
+        if name.endswith("-published"):
+            yield f"exhibits.{name}: files of such a name compare an exhibit with published numbers: choose another"
+        if exhibit.published_numbers is not None:
+            namings[f"exhibits.{name}.published"] = exhibit.published_numbers
+        for axis, coined in exhibit.coined_names.items():
+            names[axis] = [*names[axis], *coined]
+    for place, naming in namings.items():
+        yield from (f"{place}.{problem}" for problem in naming.problems(names))
+
+
+def _claims(study: "Study") -> Iterator[str]:
+    """Claims compare what the grids have."""
+    for name, claim in study.claims.items():
+        yield from (f"claims.{name}.{problem}" for problem in claim.problems(study, study.order))
