@@ -11,7 +11,6 @@ from study_fixture import QA, TEXT, write
 from xlgrid.architectures import PRETRAINING
 from xlgrid.plan.load import load_study
 from xlgrid.study.checks import problems
-from xlgrid.study.encoders import ScratchEncoder
 from xlgrid.study.schema import Study
 from xlgrid.tasks import mlm
 
@@ -368,7 +367,7 @@ def test_an_encoder_decoder_begins_with_no_run_on_text(tmp_path: Path) -> None:
         load_study(write(tmp_path, started))
 
 
-def of_mbart(**axes: Any) -> Study:
+def of_mbart(begun: dict[str, Any] | None = None, **axes: Any) -> Study:
     scratch = {"kind": "xlmr", "architecture": "mbart", "languages": ["qa1", "qb1"]}
     grid = {
         "task": ["nli"],
@@ -385,6 +384,7 @@ def of_mbart(**axes: Any) -> Study:
         encoders={
             "mbart": {"scratch": scratch, "training": {"steps": 4, "snapshots": [2]}},
             "early": {"of": "mbart", "step": 2},
+            **(begun or {}),
         },
         tasks={
             "nli": {"kind": "xnli", "data": {"local": "{language}-{split}.jsonl"}},
@@ -429,11 +429,8 @@ def test_a_mistake_about_an_mbart_is_named(axes: dict[str, list[str]], message: 
 
 
 def test_no_encoder_begins_with_an_mbart() -> None:
-    study = of_mbart()
     scratch = {"kind": "xlmr", "languages": ["qa1"], "begin": "early"}
-    other = ScratchEncoder.model_validate({"scratch": scratch, "vocabulary": "mbart"})
-    changed = study.model_copy(update={"encoders": study.encoders | {"other": other}})
-    [problem] = problems(changed)
+    [problem] = problems(of_mbart({"other": {"scratch": scratch, "vocabulary": "mbart"}}))
     assert problem.startswith(
         "encoders.other.scratch.begin: early is of type mbart, and this one of type xlm-roberta: name"
     )
