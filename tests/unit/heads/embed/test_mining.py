@@ -196,17 +196,6 @@ def test_a_pair_of_a_score_that_is_not_above_0_is_no_candidate(
     assert outcomes == [[1, 0, 0], [0, 0, 1]]
 
 
-def test_f1_is_that_of_the_sets_of_pairs() -> None:
-    rows, vectors = world(9)
-    outcomes = HEAD.outcomes(tokens_of(rows), list(vectors))
-    right, wrong, missed = (sum(column) for column in zip(*outcomes, strict=True))
-    assert right + missed == 12
-    precision, recall = right / (right + wrong), right / 12
-    [metric] = HEAD.metrics(())
-    assert metric.name == "mining-f1"
-    assert metric.score(outcomes) == pytest.approx(100 * 2 * precision * recall / (precision + recall))
-
-
 def valid() -> list[dict[str, Any]]:
     return [
         {"id": "fr-1", "side": 0, "sentence": "un", "gold": ["en-1"]},

@@ -159,36 +159,6 @@ def test_answers_drawn_by_chance_are_scored_as_in_transformers() -> None:
         assert outcome(predicted, gold) == pytest.approx([f1, em]), (predicted, gold)
 
 
-WORDS = st.lists(st.sampled_from(["cat", "Dog", "the", "a", "x-y", "U.S.", "кот", "3,5"]), max_size=6).map(" ".join)
-
-
-@given(WORDS, WORDS)
-def test_f1_is_symmetric_and_an_exact_match_of_words_is_a_full_one(answer: str, other: str) -> None:
-    f1, em = outcome(answer, [other])
-    assert f1 == outcome(other, [answer])[0]
-    assert 0 <= f1 <= 1
-    if span.normalised(answer):
-        assert not em or f1 == 1
-
-
-@given(WORDS, st.lists(WORDS, min_size=1, max_size=4))
-def test_the_best_of_several_gold_answers_counts(predicted: str, gold: list[str]) -> None:
-    each = [outcome(predicted, [answer]) for answer in gold]
-    assert outcome(predicted, gold) == [max(column) for column in zip(*each, strict=True)]
-
-
-@given(st.text())
-def test_normalising_again_changes_no_word(text: str) -> None:
-    once = span.normalised(text)
-    assert once == " ".join(once.split())
-    assert not set(once) & set("!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~")
-    assert not {"a", "an", "the"} & set(once.split())
-
-
-def test_the_main_metric_is_f1_of_words() -> None:
-    assert [metric.name for metric in HEADS["span"].metrics(())] == ["squad-f1", "squad-em"]
-
-
 @pytest.mark.parametrize("starts", [["0"], [0.0], [None], [0, "1"]], ids=str)
 def test_starts_that_are_no_whole_numbers_are_named(starts: list[object]) -> None:
     problem = span.wrong_answers("a b", {"text": ["a", "b"][: len(starts)], "answer_start": starts})
