@@ -78,7 +78,6 @@ class Head(ABC):
     has_pairs_only: ClassVar[bool] = False  # the data are of pairs of languages, and stand in files of pairs
     reads_words: ClassVar[bool] = False  # the input is a list of words, for each of which the target has a label
     further_columns: ClassVar[tuple[str, ...]] = ()  # columns of the data beside those of the task
-    can_label: ClassVar[bool] = False  # a run can label data for other runs to train on (`numbered`, `label`)
 
     # Tokens files. The columns of `fields` that have one value per token; the others have one value per row.
     token_columns: ClassVar[tuple[str, ...]] = ()
@@ -186,7 +185,7 @@ class Head(ABC):
         what was corrected, for the log and the record of the data.
 
         Args:
-            unanswerable, misplaced: see `xlgrid.data.sources.Origin`.
+            unanswerable, misplaced: see `xlgrid.data.origins.origin.Origin`.
         """
         return table, {}
 
@@ -416,19 +415,6 @@ class Head(ABC):
         return {}
 
     # Labels for data that have none
-
-    def numbered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
-        """The rows of a table without labels, with numbers in place of labels, by which `label` finds what a prediction is for."""
-        raise NotImplementedError
-
-    def label(self, table: "pa.Table", task: TaskColumns, tokens: Tokens, predictions: Sequence[Any]) -> "pa.Table":
-        """The rows of a table with the labels that a model predicts.
-
-        Args:
-            tokens: those of `numbered`.
-            predictions: those of `predict` for all rows of `tokens`.
-        """
-        raise NotImplementedError
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         """The metrics, among `all_metrics`, of a task with these labels. The first one chooses checkpoints, and tables show it by

@@ -4,63 +4,70 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from transformers import BertConfig
 
-from xlgrid.data.vocabulary import VocabularyEntry
+from xlgrid.data.vocabulary import HubVocabulary, TrainedVocabulary
 from xlgrid.heads import HEADS
 from xlgrid.models.parameters import count
-from xlgrid.training.encoders import (
+from xlgrid.study.encoders import (
+    AnyEncoder,
     EncoderEntry,
-    configuration,
+    EncoderWithHead,
+    FolderEncoder,
+    HubEncoder,
+    ScratchEncoder,
     encoders_before,
     pretraining_task,
     replicas,
-    vocabulary_size,
 )
 
-MINI = EncoderEntry(scratch={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
+MINI = ScratchEncoder(scratch={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
+
+
+def encoder(fields: dict[str, Any]) -> EncoderEntry:
+    read: EncoderEntry = TypeAdapter(AnyEncoder).validate_python(fields)
+    return read
 
 
 def test_an_encoder_that_is_made_is_as_its_files_say(tmp_path: Path) -> None:
-    assert configuration(MINI, tmp_path).vocab_size == 123
+    assert MINI.configuration(tmp_path).vocab_size == 123
     BertConfig(vocab_size=77).save_pretrained(tmp_path)
-    assert configuration(MINI, tmp_path).vocab_size == 77
+    assert MINI.configuration(tmp_path).vocab_size == 77
 
 
 def test_an_encoder_in_a_folder_is_as_that_folder_says(tmp_path: Path) -> None:
     BertConfig(vocab_size=77).save_pretrained(tmp_path / "mine")
-    assert configuration(EncoderEntry(path=str(tmp_path / "mine")), tmp_path / "not yet").vocab_size == 77
+    assert FolderEncoder(path=str(tmp_path / "mine")).configuration(tmp_path / "not yet").vocab_size == 77
 
 
 def test_an_encoder_of_the_hub_is_known_or_has_to_be_fetched(tmp_path: Path) -> None:
-    known = EncoderEntry(hub="FacebookAI/xlm-roberta-base")
-    assert configuration(known, tmp_path).vocab_size == 250002
+    known = HubEncoder(hub="FacebookAI/xlm-roberta-base")
+    assert known.configuration(tmp_path).vocab_size == 250002
     with pytest.raises(ValueError, match=rf"size of the encoder a/b is not known .* {tmp_path}/model\.safetensors"):
-        configuration(EncoderEntry(hub="a/b"), tmp_path)
+        HubEncoder(hub="a/b").configuration(tmp_path)
     BertConfig(vocab_size=77).save_pretrained(tmp_path)
-    assert configuration(EncoderEntry(hub="a/b"), tmp_path).vocab_size == 77
-    assert configuration(known, tmp_path).vocab_size == 250002, "a table would depend on what has been fetched"
+    assert HubEncoder(hub="a/b").configuration(tmp_path).vocab_size == 77
+    assert known.configuration(tmp_path).vocab_size == 250002, "a table would depend on what has been fetched"
 
 
 @pytest.mark.parametrize("hub", ["intfloat/multilingual-e5-small", "jhu-clsp/mmBERT-base"])
 def test_the_first_layers_of_an_encoder_are_fewer_parameters(hub: str, tmp_path: Path) -> None:
-    whole, half = (configuration(EncoderEntry(hub=hub, layers=layers), tmp_path) for layers in (None, 6))
+    whole, half = (HubEncoder(hub=hub, layers=layers).configuration(tmp_path) for layers in (None, 6))
     sizes = [count(each, HEADS["token"], 3, "full-ft", {}) for each in (whole, half)]
     left_out = (whole.num_hidden_layers - 6) / whole.num_hidden_layers
     assert half.num_hidden_layers == 6
     assert sizes[0].total - sizes[1].total == pytest.approx(left_out * sizes[0].passed, rel=0.01)
     with pytest.raises(ValueError, match="asks for the first 40 layers, and the encoder has "):
-        configuration(EncoderEntry(hub=hub, layers=40), tmp_path)
+        HubEncoder(hub=hub, layers=40).configuration(tmp_path)
 
 
 def test_a_folder_says_how_many_layers_there_are_to_keep(tmp_path: Path) -> None:
     """Its copy here may have fewer, from an earlier number in the study."""
     for name, layers in (("mine", 5), ("copy", 2)):
         BertConfig(num_hidden_layers=layers).save_pretrained(tmp_path / name)
-    entry = EncoderEntry(path=str(tmp_path / "mine"), layers=4)
-    assert configuration(entry, tmp_path / "copy").num_hidden_layers == 4
-    with pytest.raises(ValueError, match="only an encoder from `hub` or `path` is cut to fewer `layers`"):
-        EncoderEntry.model_validate({"scratch": {"languages": ["en"]}, "layers": 2})
+    entry = FolderEncoder(path=str(tmp_path / "mine"), layers=4)
+    assert entry.configuration(tmp_path / "copy").num_hidden_layers == 4
 
 
 @pytest.mark.parametrize(("layers", "text"), [(8, "8"), (None, "all")])
@@ -70,9 +77,9 @@ def test_a_copy_that_was_cut_to_fewer_layers_does_not_pass_for_the_encoder(
     BertConfig(num_hidden_layers=6).save_pretrained(tmp_path)
     (tmp_path / "encoder.json").write_text('{"layers": 6}')
     with pytest.raises(ValueError, match=f"has the first 6 layers alone, and the study asks for {text}: delete "):
-        configuration(EncoderEntry(hub="a/b", layers=layers), tmp_path)
-    assert configuration(EncoderEntry(hub="a/b", layers=6), tmp_path).num_hidden_layers == 6
-    assert configuration(EncoderEntry(hub="a/b", layers=4), tmp_path).num_hidden_layers == 4
+        HubEncoder(hub="a/b", layers=layers).configuration(tmp_path)
+    assert HubEncoder(hub="a/b", layers=6).configuration(tmp_path).num_hidden_layers == 6
+    assert HubEncoder(hub="a/b", layers=4).configuration(tmp_path).num_hidden_layers == 4
 
 
 @pytest.mark.parametrize(
@@ -89,53 +96,65 @@ def test_a_copy_that_was_cut_to_fewer_layers_does_not_pass_for_the_encoder(
 def test_a_setting_of_pretraining_that_would_do_nothing_is_refused(settings: dict[str, Any], message: str) -> None:
     scratch = {"languages": ["en"]}
     with pytest.raises(ValueError, match=message):
-        EncoderEntry.model_validate({"scratch": scratch, "training": settings})
-    EncoderEntry.model_validate({"scratch": scratch, "training": {"batch_tokens": 4096, "batch_size": None}})
+        ScratchEncoder.model_validate({"scratch": scratch, "training": settings})
+    ScratchEncoder.model_validate({"scratch": scratch, "training": {"batch_tokens": 4096, "batch_size": None}})
 
 
 def test_a_head_is_trained_for_another_encoder() -> None:
-    entry = EncoderEntry.model_validate({"of": "e5", "lm_head": {"languages": ["en", "sw"]}, "training": {"steps": 7}})
+    entry = EncoderWithHead.model_validate(
+        {"of": "e5", "lm_head": {"languages": ["en", "sw"]}, "training": {"steps": 7}}
+    )
     recipe = entry.recipe("s", "e5-mlm")
     assert (recipe.source, recipe.training.steps, recipe.training.lr) == ("en+sw", 7, 3e-3)
     assert (recipe.task, recipe.kind, recipe.scratch) == ("pretraining", "mlm", None)
-    assert entry.parts == {"en": "pretraining", "sw": "pretraining"} and entry.begin == "e5"
-    assert pretraining_task([entry]) and encoders_before(
-        {"e5-mlm": entry, "e5": EncoderEntry(hub="a/b")}, "e5-mlm"
-    ) == ["e5"]
+    assert entry.parts == {"en": "pretraining", "sw": "pretraining"} and entry.before == "e5"
+    assert pretraining_task([entry]) and encoders_before({"e5-mlm": entry, "e5": HubEncoder(hub="a/b")}, "e5-mlm") == [
+        "e5"
+    ]
 
 
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
+        ({"hub": "a/b", "lm_head": {"languages": ["en"]}}, "exactly one of .*, got hub and lm_head"),
+        ({"of": "e5", "step": 3, "lm_head": {"languages": ["en"]}}, "exactly one of .*, got step and lm_head"),
+        ({"of": "e5"}, r"exactly one of hub, path, scratch, step \(with of\) and lm_head \(with of\), got none"),
+        ({}, "got none"),
         (
-            {"hub": "a/b", "lm_head": {"languages": ["en"]}},
-            "names the encoder that lacks a language-modelling head in `of`",
+            {"of": "e5", "vocabulary": "v", "step": 1},
+            "key 'vocabulary' is for an encoder with `hub` or `path` or `scratch`, and this one has `step`: leave it out",
         ),
-        ({"of": "e5", "step": 3, "lm_head": {"languages": ["en"]}}, "in `of`, and no `step`"),
-        ({"of": "e5", "vocabulary": "v", "lm_head": {"languages": ["en"]}}, "and the vocabulary of that encoder"),
-        ({"of": "e5"}, "has `step`, of which it is a snapshot, or `lm_head`"),
+        ({"scratch": {"languages": ["en"]}, "layers": 2}, "key 'layers' is for an encoder with `hub` or `path`"),
+        ({"scratch": {"languages": ["en"]}, "modules": {"en": "en_XX"}}, "key 'modules' is for"),
+        ({"hub": "a/b", "training": {"steps": 3}}, "key 'training' is for an encoder with `scratch` or `lm_head`"),
+        ({"path": "x", "vocabulry": "v"}, "unknown key 'vocabulry', did you mean 'vocabulary'"),
         ({"of": "e5", "lm_head": {"languages": ["en"]}, "training": {"snapshots": [3]}}, "has no snapshots: leave out"),
-        ({"hub": "a/b", "training": {"steps": 3}}, "only an encoder from `scratch`, or an `lm_head`, is trained"),
+        ({"scratch": {"languages": ["en"]}, "training": {"step": 7}}, "did you mean 'steps'"),
+        ({"scratch": {"languages": ["en"]}, "training": {"steps": None}}, "training: `alpha` draws .* set `steps`"),
     ],
 )
-def test_a_head_of_no_encoder_is_refused(entry: dict[str, Any], problem: str) -> None:
+def test_keys_that_do_not_go_together_are_refused(entry: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        EncoderEntry.model_validate(entry)
+        encoder(entry)
+
+
+def test_a_key_with_null_counts_as_absent() -> None:
+    assert encoder({"hub": None, "path": "x"}) == FolderEncoder(path="x")
 
 
 def test_the_size_of_a_vocabulary_is_known_where_it_is_trained_here_or_of_a_known_encoder() -> None:
-    trained = VocabularyEntry(kind="xlmr", languages=("en",), size=300)
-    hub = VocabularyEntry(hub="FacebookAI/xlm-roberta-base")
-    assert [*map(vocabulary_size, (trained, hub, VocabularyEntry(hub="a/b")))] == [300, 250002, None]
-    scratch = EncoderEntry.model_validate({"vocabulary": "xlmr", "scratch": {"kind": "xlmr", "languages": ["en"]}})
-    assert configuration(scratch, "nowhere", vocabulary_size(hub)).vocab_size == 250002
+    trained = TrainedVocabulary(kind="xlmr", languages=("en",), size=300)
+    hub = HubVocabulary(hub="FacebookAI/xlm-roberta-base")
+    assert [each.most_entries for each in (trained, hub, HubVocabulary(hub="a/b"))] == [300, 250002, None]
+    scratch = encoder({"vocabulary": "xlmr", "scratch": {"kind": "xlmr", "languages": ["en"]}})
+    assert scratch.configuration("nowhere", hub.most_entries).vocab_size == 250002
 
 
 def test_published_encoders_with_modules_have_the_parameters_of_their_languages() -> None:
     """7.09 million for each language, beside the 278.3 million that all share (Pfeiffer et al. 2022, section 4.2)."""
     sizes = {}
     for name in ("13-125k", "60-265k"):
-        config = configuration(EncoderEntry(hub=f"facebook/xmod-base-{name}"), "nowhere")
+        config = HubEncoder(hub=f"facebook/xmod-base-{name}").configuration("nowhere")
         sizes[name] = count(config, HEADS["mlm"], 0, "full-ft", {}).total
     assert (sizes["60-265k"] - sizes["13-125k"]) / 47 == 12 * (2 * 768 * 384 + 768 + 384)
     assert round((sizes["13-125k"] - 13 * 12 * (2 * 768 * 384 + 768 + 384)) / 1e6, 1) == 278.3
@@ -149,7 +168,7 @@ def test_encoders_before_another_are_those_from_which_it_is_made() -> None:
         "second": {"scratch": {"languages": ["en"], "begin": "early"}},
         "circle": {"scratch": {"languages": ["en"], "begin": "circle"}},
     }
-    encoders = {name: EncoderEntry.model_validate(entry) for name, entry in entries.items()}
+    encoders = {name: encoder(entry) for name, entry in entries.items()}
     assert encoders_before(encoders, "second") == ["early", "first", "hub"]
     assert encoders_before(encoders, "hub") == encoders_before(encoders, "unknown") == []
     assert encoders_before(encoders, "circle") == ["circle"]
@@ -173,7 +192,7 @@ def test_replicas_of_an_encoder_differ_by_seeds_alone() -> None:
         "head-b": {"of": "hub", "lm_head": {"languages": ["en"], "seed": 2}},
         "head-of-other": {"of": "hub", "lm_head": {"languages": ["fr"], "seed": 2}},
     }
-    first = replicas({name: EncoderEntry.model_validate(entry) for name, entry in entries.items()})
+    first = replicas({name: encoder(entry) for name, entry in entries.items()})
     others = {name: draw for name, draw in first.items() if name != draw}
     assert others == {"b": "a", "late-a": "late-b", "from-b": "from-a", "otherwise": "ordered", "head-b": "head-a"}
     assert set(first) == set(entries)
