@@ -72,18 +72,16 @@ class Head(ABC):
     has_target: ClassVar[bool] = True  # the data have a column with the answers
     has_labels: ClassVar[bool] = True  # the target names labels of the task
     has_choices: ClassVar[bool] = False  # some of the input columns are choices
-    has_answers: ClassVar[bool] = (
-        False  # the target is the answers to a question, of which there may be none (`prepared`)
-    )
+    # The target is the answers to a question, of which there may be none (`prepared`)
+    has_answers: ClassVar[bool] = False
     has_pairs_only: ClassVar[bool] = False  # the data are of pairs of languages, and stand in files of pairs
     reads_words: ClassVar[bool] = False  # the input is a list of words, for each of which the target has a label
     further_columns: ClassVar[tuple[str, ...]] = ()  # columns of the data beside those of the task
 
     # Tokens files. The columns of `fields` that have one value per token; the others have one value per row.
     token_columns: ClassVar[tuple[str, ...]] = ()
-    has_stride: ClassVar[bool] = (
-        False  # two windows of a long example share tokens, whose number the study's `stride` gives
-    )
+    # Two windows of a long example share tokens, whose number the study's `stride` gives
+    has_stride: ClassVar[bool] = False
     # The tokens of a test set are those of the dev set, too, on which a cell chooses what its predictions depend on.
     reads_dev: ClassVar[bool] = False
     # How a mix may take its parts, the default first. `shares`: each example comes from one of the parts, which have the same examples;
@@ -93,19 +91,15 @@ class Head(ABC):
     # Models. Classes of transformers are `{family}For{model_suffix}`; "" for a head with a `model_class` of its own.
     model_suffix: ClassVar[str] = ""
     modules: ClassVar[tuple[str, ...]] = ()  # the modules of these models that an encoder may come without
-    output_per_label: ClassVar[bool] = (
-        False  # the model has one output per label, so that other labels need another model
-    )
-    has_decoder: ClassVar[bool] = (
-        False  # the model is an encoder-decoder, both parts of which are made from the encoder
-    )
-    reads_first_token: ClassVar[bool] = (
-        False  # the head reads the first token of the encoder's last layer, and no other
-    )
+    # The model has one output per label, so that other labels need another model
+    output_per_label: ClassVar[bool] = False
+    # The model is an encoder-decoder, both parts of which are made from the encoder
+    has_decoder: ClassVar[bool] = False
+    # The head reads the first token of the encoder's last layer, and no other
+    reads_first_token: ClassVar[bool] = False
     passed_share: ClassVar[float] = 1.0  # the share of an example's tokens that pass a layer of the model
-    output_share: ClassVar[float] = (
-        0.0  # the share of tokens at which a language model's output embeddings are computed
-    )
+    # The share of tokens at which a language model's output embeddings are computed
+    output_share: ClassVar[float] = 0.0
 
     # Runs and cells.
     is_trained: ClassVar[bool] = True  # runs train the head; otherwise only encoders without training are evaluated

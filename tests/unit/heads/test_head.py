@@ -65,7 +65,10 @@ def tokens(request: pytest.FixtureRequest, world: Path) -> Tokens:
 @pytest.fixture
 def model(world: Path, tokens: Tokens) -> Iterator[Any]:
     torch.manual_seed(1)
-    yield load_model(world / "encoder", ALL_HEADS.find(tokens.head), len(tokens.label_names), 0.0)
+    loaded: Any = load_model(world / "encoder", ALL_HEADS.find(tokens.head), len(tokens.label_names), 0.0)
+    if ALL_HEADS.find(tokens.head).has_decoder:
+        loaded.generation_config.max_new_tokens = 8
+    yield loaded
 
 
 def test_every_head_has_a_task() -> None:

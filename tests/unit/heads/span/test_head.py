@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows_fixture import rows_of
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.span import head as span
 from xlgrid.heads.span.head import NO_ANSWER, Answer, Window
-from xlgrid.heads.tokens import Tokens, Vocabulary
 
 TEXT = "Ada met Bob in Rome."
 FIRST = np.array([-1, -1, -1, 0, 4, 8, 12, 15, 19, -1], np.int32)
@@ -108,18 +108,7 @@ def test_only_the_most_likely_starts_and_ends_count() -> None:
 
 def test_the_best_window_answers_its_question() -> None:
     answers = pa.array([["Ada"], ["Ada"], ["Rome", "the old Rome"]])
-    tokens = Tokens(
-        head="span",
-        label_names=(),
-        pad_id=0,
-        values=np.zeros(3, np.int32),
-        offsets=np.arange(4),
-        contexts=np.zeros(3, np.int64),
-        languages=("en",),
-        language_of=np.zeros((3, 2), np.int16),
-        vocabulary=Vocabulary(4, 1, (0,)),
-        columns={"example": np.array([0, 0, 1]), "answers": answers},
-    )
+    tokens = rows_of("span", {"example": np.array([0, 0, 1]), "answers": answers})
     outcomes = HEADS["span"].outcomes(tokens, [Answer(1.0, "Bob"), Answer(2.0, "Ada"), Answer(0.0, "old Rome")])
     assert outcomes == [[1.0, 1.0], [1.0, 1.0]]
     first_of_equals = HEADS["span"].outcomes(tokens, [Answer(2.0, "Ada"), Answer(2.0, "Bob"), NO_ANSWER])
