@@ -2,7 +2,7 @@
 
 A context states what holds of classes ("A fish is kind. A bird is not kind."), and a statement is about a member ("The
 salmon is kind."). An explicit context also states the member's class ("The salmon is a fish."). An implicit context does
-not: the encoder has to know the class, from the texts of `TextOptions.taxonomy`. Half of the statements hold. A quarter
+not: the encoder has to know the class, from the texts of `TextOptions.taxonomy` (`xlgrid.synthetic.texts`). Half of the statements hold. A quarter
 fails because the context denies the property of the class, and a quarter because the context gives the property to
 other classes only: a property that is not stated is false. Every context gives the property to one class and denies it
 of another, so that only the class of the statement's subject decides which sentence counts.
