@@ -24,8 +24,8 @@ from models_fixture import (
 )
 from safetensors.torch import load_file, save_file
 
-from xlgrid.base.arrays import Segments
 from xlgrid.heads import HEADS
+from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.methods import ALL_METHODS, METHODS, Method, make
 from xlgrid.models.deltas import kept, load_text_run
 
@@ -106,9 +106,10 @@ def installed(base: str, kind: str, **more: Any) -> tuple[Any, Method]:
 
 def switched(method: Method, length: int, training: bool = False) -> dict[str, Any]:
     """What the model gets besides IDS if their segments, of three tokens each, are in two languages."""
-    languages = np.array([[0, 1], [0, 1]], np.int16)
-    segments = Segments(np.array([3, 3]), ("en", "fr"), languages, length)
-    return method.arrange(segments, torch.device("cpu"), training)
+    pairs, ends = np.array([[0, 1], [0, 1]], np.int16), np.array([0, length, 2 * length])
+    ids, contexts = np.zeros(2 * length, np.int32), np.array([3, 3])
+    tokens = Tokens("sequence", (), 1, ids, ends, contexts, ("en", "fr"), pairs, Vocabulary(40, 0, ()))
+    return method.forward_arguments(tokens, np.arange(2), torch.device("cpu"), training)
 
 
 @each_model_and_language_model
