@@ -21,9 +21,9 @@ from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
 from xlgrid.products.train import Run
 from xlgrid.report.stages import OTHER, stage_of_rule
+from xlgrid.study.encoders import Checkpoint, FolderEncoder, HubEncoder
 from xlgrid.study.schema import ImportedAdapters
 from xlgrid.study.tasks import TaskEntry
-from xlgrid.training.encoders import EncoderEntry
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,7 +87,7 @@ def plan() -> Plan:
     data = {"local": "{language}.{split}.csv", "labelled": labelled}
     study.tasks["own"] = TaskEntry.model_validate(own)
     study.tasks["words"] = TaskEntry.model_validate({"kind": "udpos", "data": data})
-    study.encoders.update(hub=EncoderEntry(hub="a/b"), path=EncoderEntry(path="x"), of=EncoderEntry(of="mini", step=1))
+    study.encoders.update(hub=HubEncoder(hub="a/b"), path=FolderEncoder(path="x"), of=Checkpoint(of="mini", step=1))
     imported = ImportedAdapters(hub="a/{language}", revision="v1")
     study.methods["read"] = study.methods["mlm"].model_copy(update={"base": "madx", "imported": imported})
     look = {"kind": "table", "title": "T", "rows": ["encoder"], "columns": "target"}

@@ -101,7 +101,7 @@ class Head(ABC):
     """
 
     name: ClassVar[str]
-    model_suffix: ClassVar[str]
+    model_suffix: ClassVar[str] = ""
     modules: ClassVar[tuple[str, ...]] = ()
     all_metrics: ClassVar[tuple[Metric, ...]]
     token_columns: ClassVar[tuple[str, ...]] = ()
@@ -355,6 +355,14 @@ class Head(ABC):
         """
 
     # Models
+
+    def without_class(self, family: str) -> str | None:
+        """Why encoders of a family have no model with the head, as a sentence that says what to do instead; None if they have one.
+
+        Args:
+            family: as of `model_class`.
+        """
+        return None
 
     def model_class(self, family: str) -> Any:
         """The class of transformers for encoders of a family with the head.

@@ -5,12 +5,13 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from xlgrid.data import checkpoints
 from xlgrid.data.downloads import Found, find
 from xlgrid.data.encoders import check_encoder, check_fits
+from xlgrid.data.published import Obtained, Repository
 from xlgrid.data.sources import SPLITS
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
@@ -18,7 +19,7 @@ from xlgrid.plan.plan import Plan
 from xlgrid.preflight import Line, State
 from xlgrid.products.data import Data, Text, Unlabelled, local_rows
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
-from xlgrid.products.product import Product, Repository
+from xlgrid.products.product import Product
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -271,8 +272,8 @@ def tokenizer_lines(plan: Plan) -> Iterator[Line]:
         folder = folder_of(plan, product)
         if folder is None:
             # A missing folder of one's own has a line with its files.
-            absent += [product.thing] if entry.hub else []
-        elif entry.hub or entry.path:
+            absent += [product.thing] if entry.repository else []
+        elif entry.repository or entry.folder:
             try:
                 if isinstance(product, Vocabulary):
                     line = _vocabulary(plan, product, folder, [*tasks.get(product.vocabulary, {})])
@@ -292,12 +293,12 @@ def tokenizer_lines(plan: Plan) -> Iterator[Line]:
 def folder_of(plan: Plan, product: Vocabulary | Encoder) -> Path | None:
     """The folder on this machine with a vocabulary or an encoder: that of the results, or else the `path` of the study."""
     entry, needed = _entry(plan, product), "tokenizer.json" if isinstance(product, Vocabulary) else "config.json"
-    places = [Path(plan.owned(product).folder), *([Path(entry.path)] if entry.path else [])]
+    places = [Path(plan.owned(product).folder), *([Path(entry.folder)] if entry.folder else [])]
     return next((place for place in places if (place / needed).is_file()), None)
 
 
-def _entry(plan: Plan, product: Vocabulary | Encoder) -> Any:
-    """The entry of the study, with `hub` and `path`."""
+def _entry(plan: Plan, product: Vocabulary | Encoder) -> Obtained:
+    """The entry of the study."""
     if isinstance(product, Vocabulary):
         return plan.study.all_vocabularies[product.vocabulary]
     return plan.study.encoders[product.encoder]

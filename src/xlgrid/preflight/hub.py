@@ -10,11 +10,11 @@ from xlgrid.data.checkpoints import weights_problem
 from xlgrid.data.encoders import without_tokenizer
 from xlgrid.data.formats import matches
 from xlgrid.data.lock import PARQUET_BRANCH, Unreachable, admits, ask, closed, read_lock
+from xlgrid.data.published import Repository
 from xlgrid.data.sources import Origin
 from xlgrid.preflight import Line, State
 from xlgrid.preflight.files import Material
 from xlgrid.products.encode import Encoder, Vocabulary
-from xlgrid.products.product import Repository
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study

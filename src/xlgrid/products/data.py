@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from xlgrid.data.fetch import read_data
+from xlgrid.data.published import Repository
 from xlgrid.data.sources import SPLITS, local_files
 from xlgrid.languages.sources import Target
-from xlgrid.products.product import Inputs, Product, Repository, Settings
+from xlgrid.products.product import Inputs, Product, Settings
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,9 +7,10 @@ and why a study may lack it; rules, `xlgrid status` and `xlgrid check` ask it.
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from xlgrid.base.names import unknown
+from xlgrid.data.published import Repository
 
 if TYPE_CHECKING:
     from xlgrid.data.sources import Origin
@@ -75,18 +76,6 @@ class Templated:
             return cls(**match.groupdict()) if match else None
         except ValueError:  # one of the languages cannot be a language, pair or mix
             return None
-
-
-class Repository(NamedTuple):
-    """A repository on the Hub.
-
-    Attributes:
-        kind: "model" or "dataset".
-    """
-
-    kind: Any
-    name: str
-    revision: str
 
 
 class Product(Templated):

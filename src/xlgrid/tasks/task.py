@@ -41,7 +41,7 @@ class Columns(Strict):
 
 
 class Generator(Protocol):
-    """A file in `xlgrid.tasks` that generates the data of a task without downloads.
+    """A module, such as those in `xlgrid.synthetic.miniatures`, that generates the data of a task without downloads.
 
     A *meaning* is an example independent of any language. Each language expresses the same meanings, so generated data
     are parallel.

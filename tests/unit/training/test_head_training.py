@@ -15,8 +15,8 @@ from transformers import AutoModel, AutoModelForMaskedLM
 from xlgrid.architectures.scratch import architecture_of
 from xlgrid.data.encoders import add_tokenizer
 from xlgrid.models import lm_head
+from xlgrid.study.encoders import EncoderWithHead
 from xlgrid.training import pretraining
-from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.new_head import LmHead
 from xlgrid.training.recipe import Recipe
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def recipe(**training: Any) -> Recipe:
     entry = {"of": "bare", "lm_head": {"languages": ["en", "fr"], "seed": 3}}
     settings = {"steps": 80, "batch_size": 16, "evaluations": 4, "lr": 0.03, **training}
-    return EncoderEntry.model_validate({**entry, "training": settings}).recipe("s", "with-head")
+    return EncoderWithHead.model_validate({**entry, "training": settings}).recipe("s", "with-head")
 
 
 class World:

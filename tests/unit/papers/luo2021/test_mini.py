@@ -13,7 +13,7 @@ from xlgrid.products.data import Data, Unlabelled
 from xlgrid.products.train import Run
 from xlgrid.results.claims import terms
 from xlgrid.synthetic.artificial import artificial
-from xlgrid.tasks import wikiann
+from xlgrid.synthetic.miniatures import wikiann
 
 # What only the miniature has: its control.
 OWN_EXHIBIT, OWN_CLAIM = "control", "plug-in-reads-the-companion"
@@ -48,7 +48,7 @@ def test_it_has_every_exhibit_and_claim_of_the_paper_with_cells_of_its_own(plan:
 
 def test_everything_is_generated_here(plan: Plan) -> None:
     study = plan.study
-    assert all(entry.scratch for entry in study.encoders.values())
+    assert all(entry.is_trained for entry in study.encoders.values())
     assert all(vocabulary.languages for vocabulary in study.vocabularies.values())
     assert not any(study.text.fetches(code) for code in study.languages)
     origins: dict[str, list[Origin]] = {}
@@ -90,7 +90,7 @@ def test_the_figure_shows_a_sentence_of_the_languages_and_its_translation(plan: 
 
 
 def test_the_page_says_how_many_runs_and_cells_it_has(plan: Plan) -> None:
-    scratch = sum(entry.scratch is not None for entry in plan.study.encoders.values())
+    scratch = sum(entry.is_trained for entry in plan.study.encoders.values())
     counts = f"{scratch} pre-trainings, {len(plan.runs)} other runs and {len(plan.cells):,} cells"
     assert counts in " ".join((ROOT / "docs" / "papers" / "luo2021.md").read_text().split())
     assert f"{scratch} pre-trainings, {len(plan.runs)} other runs, {len(plan.cells):,} cells" in (
