@@ -11,9 +11,10 @@ from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, OutputSettings, ResourceSettings
 
 from xlgrid.exhibits import Table
+from xlgrid.papers.luo2021.labelled import Unlabelled
 from xlgrid.plan import workflow
 from xlgrid.plan.plan import Plan
-from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.data import Data, Meanings, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit
@@ -116,15 +117,16 @@ def made(plan: Plan) -> list[tuple[str, Product]]:
         Summary("begun"),
         Report("begun"),
     ]
-    return [(next(rule for rule in product.rules if makes(plan, rule, product)), product) for product in products]
+    return [(rule_of(plan, product), product) for product in products]
 
 
-def makes(plan: Plan, rule: str, product: Product) -> bool:
-    """Whether a rule makes a product, by its constraint of the study."""
-    if len(product.rules) == 1:
-        return True
-    constraint = workflow.made_by({"begun": plan}, rule, type(product))
-    return re.match(rf"results/(?:{constraint})/", product.path) is not None
+def rule_of(plan: Plan, product: Product) -> str:
+    """The rule that makes a product, by the constraint of its study where there are several."""
+    for rule in product.makers(plan.study):
+        constraint = workflow.made_by({"begun": plan}, rule, type(product))
+        if re.match(rf"results/(?:{constraint})/", product.path):
+            return rule
+    return product.rules[0]
 
 
 def test_a_product_has_the_log_that_its_rule_writes(plan: Plan, rules: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ from pydantic import Field, PositiveInt, model_validator
 from xlgrid.base.files import whole, write_text
 from xlgrid.base.settings import LocalPath, Seed, Strict
 from xlgrid.data import formats, streams
-from xlgrid.data.sources import Origin
+from xlgrid.data.origins.files import Files, OfFiles
+from xlgrid.data.sources import TextOrigin
 from xlgrid.languages import language as known_language
 from xlgrid.synthetic.artificial import Dials, is_artificial
 from xlgrid.synthetic.customs import Customs
@@ -75,7 +76,7 @@ class TextSettings(Strict):
         description="facts that hold in one artificial language only; texts with customs are not parallel",
     )
     options: TextOptions = Field(default=TextOptions(), description="content of generated texts in natural languages")
-    data: Origin | None = Field(
+    data: TextOrigin | None = Field(
         default=None,
         description="where text in natural languages comes from; absent: it is generated. `local` may also end in .txt, and "
         "be compressed",
@@ -108,17 +109,17 @@ class TextSettings(Strict):
                 raise ValueError(
                     f"`files.{code}` is {path}: expected a file that ends in {formats.listed(formats.STREAMED)}"
                 )
-        paths = [*self.files.values(), *([str(self.data.local)] if self.data else [])]
-        if all(map(formats.is_lines, paths)) != (self.column is None):
+        are_lines = [*map(formats.is_lines, self.files.values()), *([self.data.is_lines] if self.data else [])]
+        if all(are_lines) != (self.column is None):
             raise ValueError(
                 "`data` and `column` go together: where the text comes from, and which of its columns it is; so do `files` "
                 "and `column`, but plain text (.txt) has none"
             )
-        if self.documents and (self.column or not paths):
+        if self.documents and (self.column or not are_lines):
             raise ValueError("`documents` is about plain text (.txt), and there is none: leave it out")
         if self.once and self.data is None:
             raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
-        of_tasks = ("place", "labels", "begins", "unanswerable", "misplaced", "missing")
+        of_tasks = ("labels", "begins", "unanswerable", "misplaced", "missing")
         if self.data and any(getattr(self.data, name) for name in of_tasks):
             raise ValueError(
                 f"{', '.join(f'`{name}`' for name in of_tasks)} are for tasks, not for text: leave them out"
@@ -137,10 +138,11 @@ class TextSettings(Strict):
         """The local files from which the text in a language is read: none if it is generated or from the Hub."""
         if language in self.files:
             return [self.files[language]]
-        if not self.fetches(language) or self.data is None or self.data.hub:
+        if not self.fetches(language) or self.data is None:
             return []
         # `once` compares the rows with those of another language.
-        return [self.data.path(code, "train") for code in dict.fromkeys([language, *filter(None, [self.once])])]
+        codes = dict.fromkeys([language, *filter(None, [self.once])])
+        return [path for code in codes for path in self.data.paths(code, "train")]
 
     def concerning(self, language: str) -> dict[str, Any]:
         """The settings on which the text in a language depends, as JSON; a change of others does not make the text again."""
@@ -219,7 +221,7 @@ def fetched_text(
         ValueError: as `xlgrid.data.streams.stream`; text from the Hub has no lock file.
     """
     if language in settings.files:
-        file = Origin.model_validate({"local": settings.files[language]})
+        file = Files.model_validate({"local": settings.files[language]})
         return _texts(file, language, settings, lock)
     assert settings.data
     numbered, where = _texts(settings.data, language, settings, lock)
@@ -229,12 +231,10 @@ def fetched_text(
 
 
 def _texts(
-    source: Origin, language: str, settings: TextSettings, lock: str | Path | None
+    source: OfFiles, language: str, settings: TextSettings, lock: str | Path | None
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
-    if source.hub and lock is None:
-        raise ValueError(f"text from the Hub ({source.hub}) takes a lock file: pass --lock")
-    column = formats.COLUMN if formats.is_lines(source.local) else str(settings.column)
-    numbered, where = streams.stream(source, column, language, "train", lock or "", settings.documents)
+    column = formats.COLUMN if source.is_lines else str(settings.column)
+    numbered, where = streams.stream(source, column, language, "train", lock, settings.documents)
     return _checked(numbered, where, column), where
 
 

@@ -11,10 +11,9 @@ from xlgrid.data.encoders import older_tokenizer, without_tokenizer
 from xlgrid.data.sources import no_data
 from xlgrid.models.lm_head import lacking
 from xlgrid.models.lm_head import refusal as lm_head_refusal
-from xlgrid.plan.explain import refusal
 from xlgrid.products.encode import Encoder
 from xlgrid.results.claims import problem_of_plan
-from xlgrid.study.check_data import has_text, labellers
+from xlgrid.study.check_data import has_text
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
@@ -36,7 +35,7 @@ def plan_problems(plan: "Plan") -> list[str]:
         *_tokenizers(plan),
         *_layers(plan),
         *_lm_heads(plan),
-        *_teachers(plan),
+        *_made(plan),
         *_texts(plan),
         *_steps(plan),
         *_snapshots(plan),
@@ -104,16 +103,11 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
             yield f"encoders.{name}: {users[name]} predicts tokens, and {lm_head_refusal(name, place, weights)}"
 
 
-def _teachers(plan: "Plan") -> Iterator[str]:
-    """The runs that label training data are runs of the study."""
-    study = plan.study
-    users = {by: run for run in plan.runs for by in labellers(study, run.task, run.source.data)}
-    for by, user in users.items():
-        if not (run := plan.run_of(by)).is_in(plan):
-            yield (
-                f"grids: {user.folder} trains on labels from {run.folder}, which no grid has ({refusal(plan, run)}): add that run to a "
-                "grid"
-            )
+def _made(plan: "Plan") -> Iterator[str]:
+    """What parts that make data find in the plan."""
+    for name, entry in plan.study.tasks.items():
+        for made in entry.data.made.values() if entry.data else ():
+            yield from made.problems_of_plan(plan, name)
 
 
 def _texts(plan: "Plan") -> Iterator[str]:

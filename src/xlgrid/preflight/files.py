@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from xlgrid.data import checkpoints
@@ -17,7 +17,7 @@ from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import Line, State
-from xlgrid.products.data import Data, Text, Unlabelled, local_rows
+from xlgrid.products.data import Data, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.product import Product
 
@@ -168,10 +168,12 @@ def _checked(plan: Plan, thing: str, members: Sequence[Material]) -> Iterator[Li
                     case Text(_, language):
                         _read_text(plan, language)
                         texts.append(language)
-                    case Data() | Unlabelled() if max(Path(file).stat().st_size for file in material.files) > MOST:
+                    case named if not named.origin(plan.study):
+                        pass
+                    case _ if max(Path(file).stat().st_size for file in material.files) > MOST:
                         large += material.files
-                    case Data() | Unlabelled():
-                        read += _rows(plan, material.named, material.files)
+                    case named:
+                        read += _rows(plan, named, material.files)
         except (ValueError, OSError) as error:
             lines[Line(State.PROBLEM, thing, str(error))] = None
         lines |= {Line(State.OPEN, thing, remark): None for remark in log.getvalue().splitlines()}
@@ -198,17 +200,16 @@ def _read_text(plan: Plan, language: str) -> None:
             pass
 
 
-def _rows(plan: Plan, product: Data | Unlabelled, files: Sequence[str]) -> Iterator[Rows]:
+def _rows(plan: Plan, product: Any, files: Sequence[str]) -> Iterator[Rows]:
     """The rows of a split, read as the job does that fetches it; nothing if not all of its files are there.
 
     Raises:
         OSError, ValueError: a file cannot be read, or is not what the task needs.
     """
-    split = product.split if isinstance(product, Data) else "train"
-    entry = plan.study.tasks[product.task]
-    table = local_rows(entry, product.language, split)
+    table = product.rows(plan.study)
     if table is not None:
-        yield rows_of(product.language, split, files, table, entry.task)
+        split, task = getattr(product, "split", "train"), plan.study.tasks[product.task].task
+        yield rows_of(product.language, split, files, table, task)
 
 
 def rows_of(language: str, split: str, files: Sequence[str], table: "pa.Table", task: "Task") -> Rows:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xlgrid.data.encoders import vocabulary_files
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.data.published import Repository
-from xlgrid.data.sources import SPLITS
 from xlgrid.languages.sources import Target, unaccompanied
 from xlgrid.products.data import Data, Text, columns_of
 from xlgrid.products.product import Inputs, Product, Settings

@@ -1,6 +1,6 @@
 """Mistakes in the data of a study: languages without data, settings of training that no run has, sizes that do not fit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from xlgrid.base.names import among, unknown_or_unused
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, no_data
-from xlgrid.languages.sources import Source, Target
+from xlgrid.languages.sources import Target
 from xlgrid.study.axes import axes, with_first
 from xlgrid.study.encoders import limit_of
 from xlgrid.study.groups import in_settings
@@ -18,7 +18,6 @@ from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
-    from xlgrid.data.sources import Teacher
     from xlgrid.study.schema import Grid, Study
 
 
@@ -107,49 +106,11 @@ def _without_data(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
                     yield no_data(name, origin, split, part)
 
 
-def labelled(study: "Study") -> Iterator[str]:
-    """Runs that label data are of tasks and methods that can, and do not train on data that they label themselves."""
+def made(study: "Study") -> Iterator[str]:
+    """What parts that make data find in the study."""
     for name, entry in study.tasks.items():
-        if not (entry.data and entry.data.labelled):
-            continue
-        place, by = f"tasks.{name}.data.labelled.by", entry.data.labelled.by
-        known: dict[str, Iterable[str]] = {"task": study.tasks, "encoder": study.encoders, "method": study.methods}
-        unknown_names = [
-            text for axis, names in known.items() for text in among(f"{place}.{axis}", axis, [getattr(by, axis)], names)
-        ]
-        if unknown_names:
-            yield from unknown_names
-            continue
-        teacher, method = study.tasks[by.task].task, study.methods[by.method]
-        if (teacher.head.can_label, teacher.labels) != (True, entry.task.labels):
-            yield (
-                f"{place}.task: {by.task} has the labels {', '.join(teacher.labels) or 'none'}, and {name} has "
-                f"{', '.join(entry.task.labels)}: name a task of words with the same labels"
-            )
-        companion = method.method.companion_language
-        if not method.is_trained or method.start or companion:
-            reason = "begins with a run on text" if method.start else f"reads companions in {companion}"
-            yield (
-                f"{place}.method: {by.method} {reason if method.is_trained else 'has no runs'}: name a method that trains, without "
-                "`start` and `companion`"
-            )
-        chain: list[Teacher] = [by]
-        for following in chain:
-            chain += [each for each in labellers(study, following.task, following.source) if each not in chain]
-            if by in labellers(study, following.task, following.source):
-                names = " -> ".join(f"{each.task} on {each.source}" for each in chain)
-                yield (
-                    f"{place}.source: the run would train on labels that come from itself ({names}): name a source in none of the "
-                    "languages that `labelled` lists"
-                )
-                break
-
-
-def labellers(study: "Study", task: str, source: Source) -> list["Teacher"]:
-    """The runs that label training data of the runs of a task on a source, or of the runs with which these begin."""
-    entries = [study.entry(name, "train")[1] for name in with_first(study, [task])]
-    origins = [entry.data.labelled for entry in entries if entry.data and entry.data.labelled]
-    return list(dict.fromkeys(origin.by for origin in origins if any(map(origin.has, source.parts))))
+        for key, each in entry.data.made.items() if entry.data else ():
+            yield from (f"tasks.{name}.data.{key}.{problem}" for problem in each.problems(study, name))
 
 
 def training(study: "Study") -> Iterator[str]:

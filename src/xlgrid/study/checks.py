@@ -44,7 +44,7 @@ def problems(study: "Study") -> list[str]:
         check_encoders.families,
         check_companions.tasks,
         check_companions.grids,
-        check_data.labelled,
+        check_data.made,
         check_data.available,
         check_data.scored,
         check_data.training,

@@ -331,5 +331,5 @@ def test_text_gets_the_normalization_form_of_its_source(tmp_path):
 
 
 def test_what_counts_as_missing_is_for_tasks():
-    with pytest.raises(ValueError, match="`missing` are for tasks, not for text"):
+    with pytest.raises(ValueError, match="are for tasks, not for text"):
         TextSettings(data={"local": "x.csv", "missing": ["NA"]}, column="text")

@@ -6,10 +6,11 @@ from shipped import STUDIES
 
 from xlgrid.data.sources import Origin
 from xlgrid.methods import make
+from xlgrid.papers.luo2021.labelled import Unlabelled
 from xlgrid.papers.luo2021.pair_attention import PairAttention
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.products.data import Data, Unlabelled
+from xlgrid.products.data import Data
 from xlgrid.products.train import Run
 from xlgrid.results.claims import terms
 from xlgrid.synthetic.artificial import artificial
@@ -54,13 +55,12 @@ def test_everything_is_generated_here(plan: Plan) -> None:
     origins: dict[str, list[Origin]] = {}
     for name, entry in study.tasks.items():
         if entry.data:
-            assert entry.data.labelled
-            origins[name] = [entry.data, entry.data.labelled]
+            origins[name] = [entry.data.origin, entry.data.made["labelled"].origin]
     assert [*origins] == ["udpos", "panx"]
     for name, both in origins.items():
         for origin in both:
             generated = Data("luo2021-mini", f"{name}-original", "qa2", "train")
-            assert origin.path("qa2", "train") == generated.path and study.tasks[generated.task].is_generated
+            assert origin.paths("qa2", "train") == [generated.path] and study.tasks[generated.task].is_generated
 
 
 def test_a_teacher_that_knows_one_language_labels_the_words_of_the_others(plan: Plan) -> None:

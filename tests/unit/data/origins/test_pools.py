@@ -6,8 +6,8 @@ import pytest
 
 from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
-from xlgrid.data.pools import read_pools
-from xlgrid.data.sources import Origin, local_files
+from xlgrid.data.origins.pools import read_pools
+from xlgrid.data.sources import origin_of
 
 FILES = {
     "fr": "fr-1\tUn.\nfr-2\tDeux, \tdouble.\n\nfr-3\tTrois.\r\n",
@@ -38,8 +38,8 @@ def test_sentences_of_both_pools_have_ids_sides_and_gold(files: list[Path]) -> N
 
 
 def test_a_split_of_a_pair_is_read_from_its_three_files(files: list[Path]) -> None:
-    origin = Origin.model_validate(SOURCE)
-    assert local_files(origin, "fr-en", "test", True) == list(map(str, files))
+    origin = origin_of(SOURCE)
+    assert origin.paths_of("fr-en", "test", True) == list(map(str, files))
     fetch_data("bucc", SOURCE, "fr-en", "test", "out.parquet", "lock")
     assert read_table("out.parquet").select(["id", "side", "sentence", "gold"]).equals(read_pools(files))
 
@@ -93,7 +93,7 @@ def test_parts_have_no_columns_to_rename() -> None:
     with pytest.raises(
         ValueError, match="no columns to select by or to rename: leave out `where`, `begins` and `rename`"
     ):
-        Origin.model_validate(SOURCE | {"rename": {"a": "b"}})
+        origin_of(SOURCE | {"rename": {"a": "b"}})
 
 
 def test_a_language_alone_is_no_pair(files: list[Path]) -> None:

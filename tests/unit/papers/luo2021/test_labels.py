@@ -13,13 +13,12 @@ from transformers import AutoTokenizer, XLMRobertaForTokenClassification
 
 from xlgrid.architectures.plain import Plain
 from xlgrid.data import batches
-from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import notes, read_table
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.evaluation.labels import label_data
 from xlgrid.models import deltas
+from xlgrid.papers.luo2021.labels import fetch_unlabelled, label_data
 from xlgrid.tasks import TASKS
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
@@ -49,7 +48,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     recipe = Recipe.model_validate({**names, "seed": 1, "base": "full-ft", "training": settings})
     train(recipe, folder / "encoder", [folder / "qa1.arrow"], [folder / "qa1.arrow"], folder / "run")
     source = {"local": str(folder / "{language}/{split}.parquet")}
-    fetch_data(KIND, source, "qb1", "train", folder / "rows.parquet", folder / "lock.yaml", unlabelled=True)
+    fetch_unlabelled(KIND, source, "qb1", folder / "rows.parquet", folder / "lock.yaml")
     return folder
 
 
@@ -86,12 +85,6 @@ def expected(world: Path, sentences: list[list[str]]) -> list[list[int]]:
         starts = itertools.accumulate(map(len, pieces[:-1]), initial=1)
         labels.append([predicted[start] for start in starts])
     return labels
-
-
-def test_rows_are_fetched_without_their_labels(world: Path) -> None:
-    rows, gold = read_table(world / "rows.parquet"), read_table(world / "qb1/train.parquet")
-    assert "pos_tags" in gold.column_names and rows.column_names == ["tokens"]
-    assert rows["tokens"].to_pylist() == gold["tokens"].to_pylist()
 
 
 def test_labels_are_those_of_transformers(world: Path, tmp_path: Path) -> None:

@@ -6,12 +6,37 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from xlgrid.data import batches
-from xlgrid.data.fetch import checked, write_rows
+from xlgrid.data.fetch import checked, read_data, write_rows
 from xlgrid.data.formats import read_table
+from xlgrid.data.sources import origin_of
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import trained
+from xlgrid.heads.token import sentences
 from xlgrid.models import prediction
+from xlgrid.papers.luo2021.labelled import without_answers
 from xlgrid.tasks import Columns, task
+
+
+def fetch_unlabelled(
+    kind: str,
+    source: Mapping[str, Any],
+    language: str,
+    out: str | Path,
+    lock: str | Path,
+    columns: Columns | Mapping[str, Any] | None = None,
+) -> None:
+    """Write the training set of a task in a language, without its labels if it has any, as a parquet file.
+
+    Args:
+        source: where the rows come from: the fields of an origin (`xlgrid.data.sources.origin_of`).
+        lock: the lock file, see `xlgrid.data.lock`.
+        columns: the columns of a task that is described by its head.
+
+    Raises:
+        FileNotFoundError: a local file does not exist.
+        ValueError: as `xlgrid.data.fetch.read_data`.
+    """
+    write_rows(read_data(origin_of(source), without_answers(task(kind, columns)), language, "train", lock), out)
 
 
 def label_data(
@@ -45,20 +70,27 @@ def label_data(
         ValueError: a file is damaged, the task is not one that a run can label, or the run has other labels or does not fit the
             encoder.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
     import torch
 
     described, finished = task(kind, columns), trained.read(run)
     recipe, labels = finished.recipe, finished.record["labels"]
-    if not described.head.can_label:
+    if not described.head.reads_words:
         raise ValueError(f"runs label data of tasks with a label for each word, and {kind} is none: name another kind")
     if list(described.labels) != labels:
         raise ValueError(
             f"{run} was trained on the labels {', '.join(labels)}, but {kind} has {', '.join(described.labels)}: name a run with "
             "these labels"
         )
+    table = read_table(data)
+    without_answers(described).check(table, str(data))
+    # The label of a word is looked up by a token of the word, so each word needs some label until then.
+    blank = pa.array([[0] * len(words) for words in table[described.inputs[0]].to_pylist()], pa.list_(pa.int64()))
     with TemporaryDirectory() as folder:
-        path = Path(folder, "tokens.arrow")
-        tokenize([data], vocabulary, kind, max_length, path, columns=columns, unlabelled=True)
+        rows, path = Path(folder, "rows.parquet"), Path(folder, "tokens.arrow")
+        pq.write_table(table.append_column(described.target, blank), rows)
+        tokenize([rows], vocabulary, kind, max_length, path, columns=columns)
         tokens = batches.read(path, language)
         model = trained.model_of(finished, encoder, tokens)
         trained.stack(model, finished.method, tokens, recipe.task)
@@ -66,6 +98,6 @@ def label_data(
         # Some methods draw masks of attention in evaluation too.
         torch.manual_seed(recipe.seed)
         predictions = prediction.predictions_on(model, finished.method, tokens, *arguments)
-        table = described.head.label(read_table(data), described, tokens, predictions)
+    predicted = pa.array([words.predicted for words in sentences(tokens, predictions)], pa.list_(pa.int64()))
     notes = {"labelled_by": str(run), "digest": finished.record["digest"]}
-    write_rows(checked(table, described, str(data), notes), out)
+    write_rows(checked(table.append_column(described.target, predicted), described, str(data), notes), out)

@@ -6,12 +6,60 @@ the id of its translation in the second.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
+from pydantic import Field, model_validator
+
+from xlgrid.base.settings import LocalPath
 from xlgrid.data.formats.files import text_lines
+from xlgrid.data.origins.origin import Origin, check_braces
+from xlgrid.languages.sources import Target
+from xlgrid.tasks import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# The part of a split that is no pool.
+GOLD = "gold"
+
+
+class Pools(Origin):
+    """Pools of sentences in the languages of a pair, and the ids of translations, in the three local files of a split."""
+
+    local: LocalPath = Field(
+        description="the path of the files, in which {language}, {split} and {name}, the language's entry in `names`, are "
+        "replaced; docs/how-to/data.md lists the types of files. In a task of kind `bucc`, {part} stands for each"
+        " language of the pair, whose file has the ids and sentences of a pool, and for `gold`, the file with the"
+        " ids of translations",
+    )
+
+    @model_validator(mode="after")
+    def _has_no_columns(self) -> Self:
+        check_braces("local", self.local, ("language", "split", "name", "part"))
+        if self.rename or self.where or self.begins:
+            raise ValueError(
+                "the files of `{part}` have no columns to select by or to rename: leave out `where`, `begins` and `rename`"
+            )
+        return self
+
+    @classmethod
+    def describes(cls, fields: dict[str, Any]) -> bool:
+        return "{part}" in str(fields.get("local"))
+
+    def has_pair(self, pair: str) -> bool:
+        return True
+
+    def paths(self, language: str, split: str) -> list[str]:
+        path = self.local.replace("{language}", language).replace("{split}", self.named(split))
+        path = path.replace("{name}", self.configuration(language) or language)
+        return [path.replace("{part}", part) for part in (*Target(language).languages, GOLD)]
+
+    def read(self, described: Task, language: str, split: str, lock: str | Path) -> "tuple[pa.Table, str]":
+        files = self.paths(language, split)
+        return read_pools(files), " and ".join(files)
+
+    def __str__(self) -> str:
+        return self.local
 
 
 def read_pools(files: Sequence[str | Path]) -> "pa.Table":

@@ -1,19 +1,42 @@
 """Training data that a run of the study labels: what they are made from, which rule makes them, and which runs can label."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
-from plan_fixture import LABELLED
 
 from xlgrid.languages.sources import Source
+from xlgrid.papers.luo2021.labelled import Unlabelled
 from xlgrid.plan import workflow
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.products.data import Data, Unlabelled
+from xlgrid.products import product_of
+from xlgrid.products.data import Data
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.train import Run
+from xlgrid.report.page import read_preparation
 
+LABELLED = """\
+title: labelled
+languages: [en, fr, de]
+encoders: {mini: {scratch: {languages: [en]}}, other: {scratch: {languages: [en]}}}
+tasks:
+  ner:
+    kind: wikiann
+    mix: whole
+    data:
+      local: "gold/{language}/{split}.jsonl"
+      labelled:
+        local: "raw/{language}.jsonl"
+        languages: [fr, de]
+        by: {task: ner, encoder: mini, method: full-ft, source: en, seed: 1}
+  pos: {kind: udpos, data: {local: "gold/{language}/{split}.jsonl"}}
+methods: {full-ft: {}, bitfit: {}, plug-in: {options: {companion: en}}}
+grids:
+  transfer: {task: [ner, pos], encoder: [mini], method: [full-ft], source: [en], target: [mono], seed: [1]}
+  all: {task: [ner], encoder: [mini, other], method: [full-ft], source: ["mix:mono"], target: [mono], seed: [1]}
+"""
 TEACHER = Run("labelled", "ner", "mini", "full-ft", "en", 1)
 BY = "by: {task: ner, encoder: mini, method: full-ft, source: en, seed: 1}"
 
@@ -37,11 +60,8 @@ def test_labelled_data_rest_on_the_run_and_other_splits_do_not(tmp_path: Path) -
     for language, split in (("en", "train"), ("de", "dev"), ("de", "test")):
         files = {"files": [f"gold/{language}/{split}.jsonl"]}
         assert Data("labelled", "ner", language, split).inputs(plan) == files
-    source = Unlabelled("labelled", "ner", "de").settings(plan.study)["source"]
-    assert (
-        source
-        == '{"names":{},"revision":"main","splits":{},"local":"raw/{language}.jsonl","where":{},"rename":{},"labels":{}}'
-    )
+    source = json.loads(Unlabelled("labelled", "ner", "de").settings(plan.study)["source"])
+    assert source["local"] == "raw/{language}.jsonl" and "by" not in source
 
 
 def test_a_run_on_all_languages_rests_on_the_one_that_labels(tmp_path: Path) -> None:
@@ -112,7 +132,7 @@ def test_the_rules_that_fetch_and_label_data_share_no_file(tmp_path: Path) -> No
         ),
         (BY, BY.replace("source: en", "source: fr"), "would train on labels that come from itself"),
         ("        languages: [fr, de]\n", "", "`labelled` is for some languages: list them"),
-        ("kind: wikiann", "kind: xnli", "`labelled` is for tasks with a label for each word, and xnli is none"),
+        ("kind: wikiann", "kind: xnli", "`labelled` is for tasks with a label for each word, and xnli has none"),
         (BY, f"{BY}\n        labels: {{PER: B-PER}}", "the labels that the run under `by` gives: leave out `labels`"),
     ],
 )
@@ -136,3 +156,34 @@ def test_runs_that_label_one_another_s_data_are_told(tmp_path: Path) -> None:
     load(tmp_path, text)
     with pytest.raises(ValueError, match=r"come from itself \(ner2 on en -> ner on en\+fr\)"):
         load(tmp_path, text.replace(BY, BY.replace("task: ner", "task: ner2")))
+
+
+def test_rows_before_a_run_labels_them_are_a_stage_of_the_preparation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = load(tmp_path / "studies")
+    measured = tmp_path / "results/labelled/benchmarks/unlabelled/ner/de.tsv"
+    measured.parent.mkdir(parents=True)
+    measured.write_text("s\th:m:s\n4\t0:00:04\n")
+    jobs = read_preparation(plan)
+    assert jobs[["stage", "seconds"]].to_numpy().tolist() == [["unlabelled", 4.0]]
+
+
+def test_rows_to_label_are_the_training_set_of_their_languages(tmp_path: Path) -> None:
+    data = load(tmp_path).study.tasks["ner"].data
+    assert data and data.of("train", "de").paths("de", "train") == ["raw/de.jsonl"]
+    assert data.made_of("train", "de") is data.made["labelled"]
+    for split, language in (("train", "en"), ("dev", "de"), ("test", "fr")):
+        assert data.made_of(split, language) is None and data.of(split, language) == data.origin
+
+
+def test_rows_are_checked_before_a_run_labels_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan, product = load(tmp_path / "studies"), Unlabelled("labelled", "ner", "de")
+    assert product.rows(plan.study) is None
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/de.jsonl").write_text('{"tokens": ["Ada", "schl\u00e4ft"], "ner_tags": ["no", "labels"]}\n')
+    rows = product.rows(plan.study)
+    assert rows and rows.to_pylist() == [{"tokens": ["Ada", "schl\u00e4ft"]}]
+    assert product_of(product.path) == product
