@@ -20,12 +20,7 @@ from xlgrid.heads.probe import (
     quiet,
     small_model,
 )
-<<<<<<< HEAD
-from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
-from xlgrid.heads.seq2seq.model import no_decoder
 from xlgrid.heads.tokens import Tokens, Vocabulary
-=======
->>>>>>> main
 from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.models import deltas
 

@@ -5,16 +5,9 @@ from functools import cache
 from typing import Any
 
 from xlgrid.heads import HEADS
-<<<<<<< HEAD
-from xlgrid.heads.probe import type_problem
-from xlgrid.heads.seq2seq.mbart import MBART
-from xlgrid.methods import ALL_METHODS, make
-from xlgrid.models.fit import misfit_of_head, misfit_of_method
-=======
 from xlgrid.heads.probe import head_problem, type_problem
-from xlgrid.methods import make
+from xlgrid.methods import ALL_METHODS, make
 from xlgrid.models.fit import misfit_of_method
->>>>>>> main
 
 # The heads whose models begin with an encoder and a class of transformers.
 TRAINED = ("sequence", "token", "span", "choice", "mlm")
