@@ -144,17 +144,29 @@ def test_a_training_in_progress_shows_its_step_and_score() -> None:
     assert "▶ ner tiny full-ft qa1 seed1  step 60/300  dev 88.20" in ask("status", "tiny").output
 
 
-def test_a_summary_is_no_higher_than_the_terminal_and_counts_what_is_left_out() -> None:
-    bundle("1/a", *((f"results/tiny/runs/ner/tiny/full-ft/qa2/seed{n}/run.json", running()) for n in (1, 2)))
+def test_a_summary_tells_a_few_reasons_and_counts_the_others() -> None:
     for number, target in enumerate(("qa1", "qa2", "qb1")):
         failed(f"results/tiny/tokens/ner/tiny/{target}/test.arrow", NOW, message=f"reason {number}")
-    view, lines = look(), {}
-    for height in (12, 16, 20, 60):
-        summary = [line.plain for line in status.summary(view, 200, height)]
-        lines[height] = "\n".join(summary)
-        assert len(lines[height].splitlines()) <= height
-    assert "failures for 2 more reasons: xlgrid status tiny --matrix" in lines[16]
-    assert [lines[60].count(part) for part in ("reason: ", "▶ ", "more")] == [3, 2, 0]
+    failed(RESULT, NOW, message="reason 3")
+    lines = "\n".join(line.plain for line in status.summary(look(), 200))
+    assert lines.count("  reason: ") == status.REASONS
+    assert lines.endswith("failures for 1 more reason: xlgrid status tiny --matrix")
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_watching_fits_the_terminal(has_begun: bool) -> None:
+    if has_begun:
+        failed(RESULT, NOW)
+        bundle("1/a", (RESULT.replace("qa1", "qa2"), running()))
+    for height in (4, 12, 40):
+        assert len(status.on_one_screen(look(), "title", 80, height)) <= height
+    shown = "\n".join(line.plain for line in status.on_one_screen(look(), "title", 200, 40))
+    assert shown.startswith("title\n") and "0 of 12 cells done" in shown
+    assert ("out of memory" in shown, "▶ ner" in shown, "xlgrid check tiny" in shown) == (
+        has_begun,
+        has_begun,
+        not has_begun,
+    )
 
 
 def test_a_failed_exhibit_is_a_failure_though_no_cell_waits_for_it() -> None:
@@ -346,7 +358,7 @@ def test_runs_that_have_learnt_nothing_are_told_with_the_reason() -> None:
     evaluated("qa1", 1, 0.0)
     evaluated("qa1", 2, 55.0)
     evaluated("qb1", 2, 0.0)
-    summary = "\n".join(line.plain for line in status.summary(look(), 200, 100))
+    summary = "\n".join(line.plain for line in status.summary(look(), 200))
     assert "1 of 2 finished runs have learnt nothing" in summary
     assert "qa1 seed 1: f1 0.0, chance 0.0" in summary
     assert "1 of 2 finished runs have learnt nothing" in ask("status", "tiny", "--matrix").output
