@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from xlgrid.data import checkpoints
 from xlgrid.data.downloads import Found
-from xlgrid.data.encoders import check_encoder, check_vocabulary
+from xlgrid.data.encoders import check_encoder, check_fits
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
 from xlgrid.plan.plan import Plan
@@ -248,7 +248,7 @@ def _encoder(plan: Plan, product: Encoder, folder: Path, vocabulary: str, vocabu
         check_encoder(folder)
         is_pickled = checkpoints.are_pickled(checkpoints.weight_files(folder))
         if vocabulary_folder and not is_pickled:
-            padding = check_vocabulary(vocabulary_folder, folder)
+            padding = check_fits(vocabulary_folder, folder)
         # The copy in the results has been cut already.
         if entry.layers and entry.path and folder == Path(entry.path):
             checkpoints.first_layers(json.loads((folder / "config.json").read_text(encoding="utf-8")), entry.layers)
