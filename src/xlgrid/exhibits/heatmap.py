@@ -89,8 +89,7 @@ class Heatmap(Compared):
                 ]
             chosen, entries = stats.method_differences(chosen, *self.difference)
             # Published numbers name a difference so.
-            metric = (chosen["metric"] + "-difference").where(chosen["metric"] != "", "")
-            chosen = chosen.assign(method="-minus-".join(self.difference), metric=metric)
+            chosen = chosen.assign(method="-minus-".join(self.difference), metric=chosen["metric"] + "-difference")
             quantity = units.with_unit(" − ".join(self.difference), units.unit_of_difference(metrics))
         else:
             entries = stats.entries(chosen, ["source"], "target")
