@@ -70,7 +70,8 @@ def measured(*args, **kwargs):
     mark("computation")
     return result
 prediction.outcomes_on = measured
-evaluate(*sys.argv[2:7])
+run, encoder, tokens, target, out = sys.argv[2:7]
+evaluate(run, encoder, tokens, {"target": target}, out)
 mark("outcomes, file")
 print(json.dumps(marks))
 """

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from xlgrid.cli import COMMANDS, app
+from xlgrid.cli.app import COMMANDS, app
 
 PAGE = Path(__file__).parent / "reference" / "xlgrid.md"
 

@@ -22,5 +22,6 @@ rule evaluate:
     # There are thousands of these jobs, so nothing is computed for each: `params` would be. A cell has its seconds in it, so there
     # is no `benchmark`, which would be as many files again.
     shell:
-        "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens:q} --study {wildcards.study}"
-        " --target {wildcards.target} --output {output} {input.delta} {input.text_run} 2> {log}"
+        "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens:q} --output {output} --cell"
+        " {wildcards.study}/{wildcards.task}/{wildcards.encoder}/{wildcards.method}/{wildcards.source}/{wildcards.target}/{wildcards.seed}"
+        " {input.delta} {input.text_run} 2> {log}"

@@ -20,7 +20,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _MODELS = [f"transformers.models.{name}.modeling_{name}" for name in ("bert", "mbart", "xlm_roberta")]
 _COMMANDS = [library for libraries in warm.LIBRARIES.values() for library in libraries]
 _CONTEXT.set_forkserver_preload(
-    ["snakemake.cli", "submitit.local.local", "xlgrid.cli", "xlgrid.plan.workflow", *_COMMANDS, *_MODELS]
+    ["snakemake.cli", "submitit.local.local", "xlgrid.cli.app", "xlgrid.plan.workflow", *_COMMANDS, *_MODELS]
 )
 
 

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.warm import LIBRARIES, warm_up
 
 # Runs a command in a process that is warm for it, and tells how many modules it imported all the same.
 WARM = """
 import sys
-import xlgrid.cli
+import xlgrid.cli.app
 from xlgrid.warm import warm_up
 words = sys.argv[1:]
 warm_up(words)
 before = set(sys.modules)
 sys.argv = ["xlgrid", *words]
 try:
-    xlgrid.cli.app()
+    xlgrid.cli.app.app()
 except SystemExit as end:
     assert not end.code, end.code
 print(len(set(sys.modules) - before))
@@ -78,7 +78,7 @@ def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> N
         # As the rule writes it, with the files of run and encoder.
         [
             *("evaluate", f"{tmp_path}/run/delta.safetensors", "--encoder", f"{encoder[1]}/model.safetensors"),
-            *("--tokens", f"{tmp_path}/dev.arrow", "--target", "qa1", "--output", f"{tmp_path}/cell.json"),
+            *("--tokens", f"{tmp_path}/dev.arrow", "--cell", "s/t/e/m/qa1/qa1/1", "--output", f"{tmp_path}/cell.json"),
         ],
     ]
     assert {command[0]: many for command in commands if (many := imported(*command)) >= 100} == {}

@@ -20,7 +20,7 @@ from bad_studies import KEYS, NAMES_OF_STUDY, PARTS, YAML
 from project import ROOT, project, shell, small
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.plan import workflow
 
 TEXT = "results/demo/text/qa1.parquet"

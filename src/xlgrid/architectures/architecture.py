@@ -80,7 +80,8 @@ class Architecture(Strict):
         "absent: the rows with the same id in the texts of both languages",
     )
     seed: Seed = Field(
-        0, description="decides weights, batches and masks; encoders that differ by it alone are draws of one encoder"
+        0,
+        description="decides weights, batches and masks; encoders that differ by it alone are replicas of one encoder",
     )
 
     @model_validator(mode="before")

@@ -117,16 +117,16 @@ class Extensible(Generic[T]):
 
 @cache
 def _own_points(group: str) -> "dict[str, EntryPoint]":
-    """Name -> entry point that xlgrid itself declares."""
+    """Name -> entry point that xlgrid itself declares, in alphabetical order."""
     from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 
     try:
-        return {point.name: point for point in distribution("xlgrid").entry_points.select(group=group)}
+        points = [*distribution("xlgrid").entry_points.select(group=group)]
     except PackageNotFoundError:
         # A checkout is on the path, and nothing is installed.
         project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        points = project["entry-points"].get(group, {})
-        return {name: EntryPoint(name, value, group) for name, value in points.items()}
+        points = [EntryPoint(name, value, group) for name, value in project["entry-points"].get(group, {}).items()]
+    return {point.name: point for point in sorted(points, key=lambda point: point.name)}
 
 
 def _package(point: "EntryPoint") -> str:

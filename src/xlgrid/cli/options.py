@@ -44,9 +44,6 @@ OneSeparator = Annotated[
     bool, typer.Option("--one-separator", help="put one separator between two segments, whatever the tokenizer does")
 ]
 RunFolder = Annotated[Path, typer.Option(help="the run: the folder, or delta.safetensors in it")]
-OfStudy = Annotated[
-    str | None, typer.Option(help="the study that the cell belongs to", show_default="the study of the run")
-]
 EncoderFolder = Annotated[Path, typer.Option(help="the encoder: the folder, or model.safetensors in it")]
 VocabularyFolder = Annotated[Path, typer.Option(help="the vocabulary: the folder, or tokenizer.json in it")]
 

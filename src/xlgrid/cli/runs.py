@@ -1,20 +1,11 @@
-"""Commands that train and evaluate, and that exchange adapters with other libraries."""
+"""Commands that train and evaluate."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from xlgrid.cli.options import (
-    EncoderFolder,
-    HubLock,
-    OfStudy,
-    Output,
-    Pace,
-    RecipeJson,
-    Revision,
-    folder_of,
-)
+from xlgrid.cli.options import EncoderFolder, Output, Pace, RecipeJson, folder_of
 
 
 def train(
@@ -53,10 +44,13 @@ def train(
 def evaluate(
     encoder: EncoderFolder,
     tokens: Annotated[Path, typer.Option(help="the tokens of the target's test set")],
-    target: Annotated[
-        str, typer.Option(help="the language or pair; qu@1000 is qu with the run on text as it was after step 1000")
+    cell: Annotated[
+        str,
+        typer.Option(
+            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED; a target qu@1000 is qu with the run on text as it was after step 1000"
+        ),
     ],
-    output: Annotated[Path, typer.Option(help="the file to write, at the path of the cell")],
+    output: Output,
     run: Annotated[
         Path | None,
         typer.Argument(help="the run: the folder, or delta.safetensors in it; absent: the encoder without training"),
@@ -65,43 +59,13 @@ def evaluate(
         Path | None,
         typer.Argument(help="the run on text of the target, if there is one: the folder, or delta.safetensors in it"),
     ] = None,
-    study: OfStudy = None,
 ) -> None:
     """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate, evaluate_bare
-    from xlgrid.products.evaluate import bare_cell
+    from xlgrid.products.evaluate import Cell
 
+    identity = Cell.named(cell)._asdict()
     if run:
-        evaluate(folder_of(run), folder_of(encoder), tokens, target, output, text_run and folder_of(text_run), study)
+        evaluate(folder_of(run), folder_of(encoder), tokens, identity, output, text_run and folder_of(text_run))
     else:
-        evaluate_bare(bare_cell(output, target)._asdict(), folder_of(encoder), tokens, output)
-
-
-def export_adapter(
-    run: Annotated[Path, typer.Argument(help="the folder of a run whose method has adapters")],
-    encoder: EncoderFolder,
-    output: Annotated[Path, typer.Option(help="the folder to write")],
-    safetensors: Annotated[
-        bool, typer.Option("--safetensors", help="write adapter.safetensors instead of pytorch_adapter.bin")
-    ] = False,
-) -> None:
-    """Write the language or task adapter that a run has trained to a folder, as the `adapters` library saves it."""
-    from xlgrid.training.adapters import export_adapter
-
-    export_adapter(run, folder_of(encoder), output, safetensors)
-    print(f"{output}: written, for `model.load_adapter` of the adapters library")
-
-
-def import_adapter(
-    place: Annotated[str, typer.Argument(help="the folder of the adapter; with --lock, owner/name on the Hub")],
-    recipe: RecipeJson,
-    encoder: EncoderFolder,
-    output: Output,
-    revision: Revision = "main",
-    lock: HubLock = None,
-) -> None:
-    """Take an adapter in the layout of AdapterHub as a run on text, instead of training one."""
-    from xlgrid.training.adapters import import_adapter
-    from xlgrid.training.recipe import Recipe
-
-    import_adapter(Recipe.model_validate_json(recipe), folder_of(encoder), place, output, revision, lock)
+        evaluate_bare(identity, folder_of(encoder), tokens, output)

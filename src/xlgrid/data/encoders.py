@@ -27,10 +27,10 @@ _MODEL = [
     checkpoints.WEIGHTS,
     *(name for name in checkpoints.LAYOUTS if name.endswith(checkpoints.INDEX)),
 ]
-_TOKENIZER = ["tokenizer*", "vocab*", "merges.txt"]
-_TOKENIZER += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
+_TOKENIZER_FILES = ["tokenizer*", "vocab*", "merges.txt"]
+_TOKENIZER_FILES += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
 # Transformers takes the class of many tokenizers from the type of their model.
-_VOCABULARY = [*_TOKENIZER, "config.json"]
+_TOKENIZER_FOLDER = [*_TOKENIZER_FILES, "config.json"]
 
 # Files of tokenizers that transformers can write as tokenizer.json; it reads the first ones by the package sentencepiece.
 SENTENCEPIECE = "*.model"
@@ -58,7 +58,7 @@ def encoder_files(folder: str | Path, coming: Collection[str] = ()) -> list[str]
 
 def vocabulary_files(folder: str | Path) -> list[str]:
     """The files of a vocabulary in a folder: those that it has, and tokenizer.json, which every vocabulary must have."""
-    return _files(folder, _VOCABULARY, ("tokenizer.json",))
+    return _files(folder, _TOKENIZER_FOLDER, ("tokenizer.json",))
 
 
 def _files(folder: str | Path, patterns: Sequence[str], required: Sequence[str]) -> list[str]:
@@ -136,7 +136,7 @@ def fetch_vocabulary(hub: str, revision: str, folder: str | Path, lock: str | Pa
     Raises:
         ValueError: the Hub cannot be reached, does not know it, or has no tokenizer.json.
     """
-    downloaded, provenance = _fetched("vocabulary", hub, revision, _VOCABULARY, lock)
+    downloaded, provenance = _fetched("vocabulary", hub, revision, _TOKENIZER_FOLDER, lock)
     _copy_vocabulary(downloaded, folder, provenance)
 
 
@@ -151,9 +151,9 @@ def copy_vocabulary(path: str | Path, folder: str | Path) -> None:
     _copy_vocabulary(Path(path), folder, {"source": "local", "path": str(path)})
 
 
-def copy_tokenizer(vocabulary: str | Path, folder: Path) -> None:
+def add_tokenizer(vocabulary: str | Path, folder: Path) -> None:
     """Copy the files of a vocabulary's tokenizer into the folder of an encoder."""
-    for file in _matching(Path(vocabulary), _TOKENIZER):
+    for file in _matching(Path(vocabulary), _TOKENIZER_FILES):
         shutil.copy(file, folder / file.name)
 
 
@@ -281,7 +281,7 @@ def without_tokenizer(place: str, names: Collection[str]) -> str:
     )
 
 
-def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None) -> int | None:
+def check_fits(vocabulary: Path, encoder: Path, origin: Path | None = None) -> int | None:
     """Check that an encoder has an embedding for every token of a vocabulary, and can take the vocabulary's padding.
 
     An encoder whose config.json has another id of padding can take it, unless it counts positions by this id.
@@ -378,7 +378,7 @@ def _copy_encoder(
             checkpoints.join_weights(source, aside / checkpoints.WEIGHTS)
             weights.check_names(aside, source)
         weights.check_numbers(aside, source)
-        if (padding := check_vocabulary(vocabulary, aside, source)) is not None:
+        if (padding := check_fits(vocabulary, aside, source)) is not None:
             before = checkpoints.config_of(aside).get("pad_token_id")
             checkpoints.change_padding(aside, padding)
             provenance = provenance | {"pad_token_id": {"origin": before, "vocabulary": padding}}
@@ -397,7 +397,7 @@ def _copy_encoder(
             provenance = provenance | {"layers": layers}
         if with_modules:
             with_modules.check_modules(aside)
-        copy_tokenizer(vocabulary, aside)
+        add_tokenizer(vocabulary, aside)
         write_json(aside / "encoder.json", provenance)
 
 
@@ -414,7 +414,7 @@ def _copy_vocabulary(source: Path, folder: str | Path, provenance: dict[str, Any
     with whole_folder(folder) as aside:
         # An empty file is the same to transformers as none.
         write_json(aside / "tokenizer_config.json", {})
-        for file in _matching(source, _VOCABULARY):
+        for file in _matching(source, _TOKENIZER_FOLDER):
             shutil.copy(file, aside / file.name)
         write_json(aside / "origin.json", provenance)
 

@@ -103,9 +103,9 @@ def tokenize(
         data = data[:1]
     if len(data) > 1 and not head.reads_dev:
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
-    tokenizer = load_tokenizer(vocabulary)
-    check_tokenizer(tokenizer, vocabulary, described, max_length)
-    encoding = Encoding(tokenizer, max_length, one_separator, stride, documents, lines)
+    loaded = load_tokenizer(vocabulary)
+    check_tokenizer(loaded, vocabulary, described, max_length)
+    encoding = Encoding(loaded, max_length, one_separator, stride, documents, lines)
     if head.reads_dev:
         parts = _with_dev(*data)
     else:
@@ -119,10 +119,10 @@ def tokenize(
     about = {
         "labels": list(described.labels),
         "head": head.name,
-        "pad_id": tokenizer.pad_token_id,
-        "mask_id": tokenizer.mask_token_id,
-        "special_ids": tokenizer.all_special_ids,
-        "vocabulary": len(tokenizer),
+        "pad_id": loaded.pad_token_id,
+        "mask_id": loaded.mask_token_id,
+        "special_ids": loaded.all_special_ids,
+        "vocabulary": len(loaded),
     }
     if choices:
         about["choices"] = choices
@@ -133,7 +133,7 @@ def tokenize(
     rows_read = examples = rows_written = 0
     hold_out = HoldOut(dev_rows)
     progress = Progress()
-    forms = Forms(tokenizer, described)
+    forms = Forms(loaded, described)
     with whole(out) as aside, TokensFile(aside, fields, about) as file:
         for table in chain([first], parts):
             (described.unlabelled if unlabelled else described).check(table, where, rows_read + 1)
@@ -373,19 +373,19 @@ def _check_json(path: Path) -> None:
         raise Damaged(f"{path} is damaged or no JSON ({error}): save, copy or fetch it again", path.parent) from error
 
 
-def check_tokenizer(tokenizer: Any, vocabulary: str | Path, described: Task, max_length: int) -> None:
+def check_tokenizer(tokenizer: Any, folder: str | Path, described: Task, max_length: int) -> None:
     """Check that a tokenizer has the special tokens that a task needs, and that inputs of `max_length` tokens fit.
 
     Args:
         tokenizer: a fast tokenizer of transformers.
-        vocabulary: its folder, for errors.
+        folder: its folder, for errors.
 
     Raises:
         ValueError: the tokenizer has no token for padding or, where the task needs one, for masking; or inputs are shorter or longer.
     """
     if tokenizer.pad_token_id is None:
         raise ValueError(
-            f"the vocabulary {vocabulary} has no token that fills the ends of a batch: write `pad_token` into its tokenizer_config.json, as "
+            f"the vocabulary {folder} has no token that fills the ends of a batch: write `pad_token` into its tokenizer_config.json, as "
             "the encoder's config.json has `pad_token_id`"
         )
     described.head.check_tokenizer(tokenizer)
@@ -393,7 +393,7 @@ def check_tokenizer(tokenizer: Any, vocabulary: str | Path, described: Task, max
     least, most = tokenizer.num_special_tokens_to_add(pair=segments > 1) + segments, tokenizer.model_max_length
     if not least <= max_length <= most:
         raise ValueError(
-            f"max_length {max_length} does not fit: inputs in the vocabulary {vocabulary} have {least} to {most} tokens; "
+            f"max_length {max_length} does not fit: inputs in the vocabulary {folder} have {least} to {most} tokens; "
             "change it in the study's task"
         )
 

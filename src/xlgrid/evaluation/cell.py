@@ -32,10 +32,9 @@ def evaluate(
     run: str | Path,
     encoder: str | Path,
     tokens: str | Path,
-    target: str,
+    identity: Mapping[str, Any],
     out: str | Path,
     text_run: Path | None = None,
-    study: str | None = None,
 ) -> None:
     """Evaluate a run on a target and write the JSON of the cell.
 
@@ -43,19 +42,20 @@ def evaluate(
         run: the folder of the run.
         encoder: the folder of its encoder.
         tokens: the tokens file of the target.
-        target: a language or pair, or one of these as of a step of its run on text (`qu@1000`).
+        identity: study, task, encoder, method, source, target and seed of the cell. The target is a language or pair, or one of these
+            as of a step of its run on text (`qu@1000`). What is left out is that of the run.
         out: the file of the cell.
         text_run: the folder of the target's run on text; None if there is none. See `xlgrid.evaluation.trained.model_of`.
-        study: the study of the cell; None for that of its run.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, or the run does not fit the encoder or the tokens.
+        ValueError: a file is damaged, or the run does not fit the cell, the encoder or the tokens.
     """
     clock = Clock()
     import torch
 
-    finished, parsed = trained.read(run), Target(target)
+    finished, parsed = trained.read(run), Target(identity["target"])
+    finished.check_cell(identity)
     recipe, method = finished.recipe, finished.method
     data = _read(tokens, parsed)
     head, labels = ALL_HEADS.find(data.head), finished.record["labels"]
@@ -78,9 +78,7 @@ def evaluate(
     results = _results(model, method, data, recipe.training)
     cell = {
         **finished.identity,
-        **({"study": study} if study else {}),
-        "target": target,
-        "seed": recipe.seed,
+        **identity,
         "run": str(run),
         "digest": finished.record["digest"],
         "stack": stack,

@@ -36,8 +36,17 @@ class TrainedRun(NamedTuple):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The study, task, encoder, method and source of the run."""
-        return self.recipe.model_dump(include={"study", "task", "encoder", "method", "source"})
+        """The study, task, encoder, method, source and seed of the run."""
+        return self.recipe.model_dump(include={"study", "task", "encoder", "method", "source", "seed"})
+
+    def check_cell(self, cell: Mapping[str, Any]) -> None:
+        """Raise ValueError if a cell with some identity is not of this run. The study of a cell may be another than that of its run."""
+        own = self.identity | {"study": cell.get("study")}
+        for axis, value in cell.items():
+            if axis in own and value != own[axis]:
+                raise ValueError(
+                    f"the cell has {axis} {value}, and {self.folder} is a run of {axis} {own[axis]}: name another run or cell"
+                )
 
 
 def read(folder: str | Path) -> TrainedRun:

@@ -72,9 +72,9 @@ class Curve(OfCells):
         return self.x == "step"
 
     @property
-    def merges_draws(self) -> bool:
+    def merges_replicas(self) -> bool:
         """A learning curve is of one encoder."""
-        return super().merges_draws and not self.shows_runs
+        return super().merges_replicas and not self.shows_runs
 
     @property
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:

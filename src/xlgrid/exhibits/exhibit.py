@@ -357,13 +357,13 @@ class OfCells(Exhibit):
         return self.select
 
     @property
-    def merges_draws(self) -> bool:
+    def merges_replicas(self) -> bool:
         """Whether encoders that differ by their seeds alone enter means as seeds of one encoder."""
         return all("encoder" not in axes for key, (axes, _) in self.named_axes.items() if key != "select")
 
     def rendering(self, plan: PlanView) -> Rendering:
         from xlgrid.results import records
-        from xlgrid.training.encoders import draws
+        from xlgrid.training.encoders import replicas
 
         metrics = plan.study.metrics
         if not self.names_metric:
@@ -374,14 +374,14 @@ class OfCells(Exhibit):
         expected = ((cell.path, cell._asdict() | named[cell.encoder] | {"path": cell.path}) for cell in cells)
         scores = records.read_cells(expected, metrics)
         runs = dict.fromkeys(plan.owned(cell.run).folder for cell in cells)
-        first_draw = draws(plan.study.encoders)
-        draw_of = {(first_draw[cell.encoder], cell.seed, cell.encoder) for cell in cells}
+        first_replica = replicas(plan.study.encoders)
+        replica_of = {(first_replica[cell.encoder], cell.seed, cell.encoder) for cell in cells}
         # Draws with one seed in common are compared with one another: a mean over them has to name `encoder`.
-        if not self.merges_draws or len(draw_of) > len({(encoder, seed) for encoder, seed, _ in draw_of}):
+        if not self.merges_replicas or len(replica_of) > len({(encoder, seed) for encoder, seed, _ in replica_of}):
             return self.of_scores(plan.study, scores, runs)
-        scores["encoder"] = scores["encoder"].map(first_draw)
+        scores["encoder"] = scores["encoder"].map(first_replica)
         select = {
-            axis: tuple(dict.fromkeys(first_draw[str(value)] for value in values)) if axis == "encoder" else values
+            axis: tuple(dict.fromkeys(first_replica[str(value)] for value in values)) if axis == "encoder" else values
             for axis, values in self.select.items()
         }
         return self.model_copy(update={"select": select}).of_scores(plan.study, scores, runs)

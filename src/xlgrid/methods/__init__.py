@@ -11,14 +11,12 @@ from xlgrid.base.plugins import Extensible
 from xlgrid.methods.as_is import AsIs
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.method import Method, is_head
-from xlgrid.methods.seq2seq import EncoderDecoder
 
 Option = float | int | str | bool
 
 METHODS: dict[str, type[Method]] = {
     "full-ft": Method,
     "bitfit": BitFit,
-    "seq2seq": EncoderDecoder,
     "as-is": AsIs,
 }
 

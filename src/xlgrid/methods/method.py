@@ -18,14 +18,9 @@ if TYPE_CHECKING:
 class AdapterFormat(Protocol):
     """The format of a folder in which people share adapters, such as `xlgrid.papers.pfeiffer2020.madx.adapterhub`."""
 
-    FILES: tuple[str, ...]  # the names of all files that the format knows
     TEXT_OPTIONS: str  # the options of a method whose adapters runs on text train, as in a study
 
     def files(self, folder: str | Path) -> list[str]: ...
-    def read(self, folder: str | Path, model: "PreTrainedModel", method: Any) -> dict[str, "torch.Tensor"]: ...
-    def write(
-        self, folder: str | Path, tensors: Any, config: Any, method: Any, name: str, safetensors: bool = False
-    ) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Method:
     decoders: ClassVar[Literal["all", "none", "only"]] = "all"
     # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
     masks: ClassVar[tuple[str, ...]] = ()
-    # The format in which runs of the method are read and exported; None if it has no adapters.
+    # The format in which runs of the method are read (`MethodEntry.imported`); None if others share none.
     adapter_format: ClassVar[AdapterFormat | None] = None
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xlgrid.heads import HEADS, Head
+from xlgrid.heads import Head
 from xlgrid.heads.families import layer_of, module_of
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
@@ -115,20 +115,6 @@ class Count(NamedTuple):
         return 2 * (self.passed + (self.beams - 1) * self.decoded)
 
 
-class Added(NamedTuple):
-    """Parameters that a method adds to an encoder.
-
-    Attributes:
-        weights: the number in matrices.
-        biases: the number in everything else.
-        encoder: the number in the encoder without the method, with its embeddings, without a head and a pooler.
-    """
-
-    weights: int
-    biases: int
-    encoder: int
-
-
 def count(
     config: "PreTrainedConfig",
     head: Head,
@@ -209,27 +195,3 @@ def attention_work(config: "PreTrainedConfig", length: float) -> float:
         length: the number of tokens of an input.
     """
     return 4.0 * config.num_hidden_layers * config.hidden_size * length
-
-
-def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | int | str | bool]) -> Added:
-    """Count what a method adds to an encoder, whether it trains or not.
-
-    Args:
-        base, options: of the method, see `xlgrid.methods.make`.
-
-    Raises:
-        ValueError: there is no such method, or it is not for this encoder.
-    """
-    model = shapes(config, HEADS["token"])
-    # By numbers, for a method may give a module another name.
-    matrices, others = _split(model)
-    encoder = sum(p.numel() for p in model.base_model.parameters())
-    make(base, options).install(model)
-    weights, biases = _split(model)
-    return Added(weights - matrices, biases - others, encoder)
-
-
-def _split(model: "PreTrainedModel") -> tuple[int, int]:
-    """Parameters in matrices, and all others."""
-    sizes = [(p.dim() > 1, p.numel()) for p in model.parameters()]
-    return sum(size for matrix, size in sizes if matrix), sum(size for matrix, size in sizes if not matrix)

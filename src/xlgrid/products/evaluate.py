@@ -1,11 +1,9 @@
 """Cells: one evaluation each."""
 
-import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from xlgrid.languages.sources import NONE, Source, Target, accompanied
+from xlgrid.languages.sources import Source, Target, accompanied
 from xlgrid.products.encode import Encoder, Tokens
 from xlgrid.products.product import Inputs
 from xlgrid.products.train import OfGrids, Run, inputs_on_text
@@ -42,6 +40,18 @@ class Cell(OfGrids, _CellAxes):
         cls, study: str, task: str, encoder: str, method: str, source: str, target: str, seed: int | str
     ) -> "Cell":
         return super().__new__(cls, study, task, encoder, method, Source(source), Target(target), int(seed))
+
+    @classmethod
+    def named(cls, name: str) -> "Cell":
+        """The cell of a name, its fields joined by slashes: `demo/ner/mini/full-ft/en/de/1`.
+
+        Raises:
+            ValueError: the name has another number of fields, or one that cannot be parsed.
+        """
+        fields = name.split("/")
+        if len(fields) != len(cls._fields):
+            raise ValueError(f"a cell is named {'/'.join(cls._fields).upper()}, got {name!r}: write all of these")
+        return cls(*fields)
 
     @property
     def run(self) -> Run:
@@ -108,16 +118,3 @@ def with_values(cells: Iterable[Cell], select: Mapping[str, Iterable[object]]) -
                 break
         else:
             yield cell
-
-
-def bare_cell(path: str | Path, target: str) -> Cell:
-    """The cell without training, on a target, whose file has this path.
-
-    Raises:
-        ValueError: no such cell has the path.
-    """
-    cell = Cell.parse(os.path.relpath(path))
-    if cell is None or (cell.source, cell.target) != (NONE, target):
-        template = Cell.template.replace("{source}", NONE).replace("{target}", target)
-        raise ValueError(f"{path} is not the path of a cell without training, {template}: correct it, or name a run")
-    return cell

@@ -19,7 +19,7 @@ from xlgrid.study.groups import RELATIONS
 from xlgrid.study.languages import GROUPS
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
-from xlgrid.training.encoders import draws, encoders_before
+from xlgrid.training.encoders import encoders_before, replicas
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -224,9 +224,9 @@ def _untrained(study: "Study") -> Iterator[str]:
     """A grid has the source `none` where its methods train nothing, and then tasks whose head is a part of the encoder, and one
     seed for each encoder: the cells of another seed would be copies, which tests would count as independent. Encoders that differ
     by their seeds alone have different ones, since exhibits and claims count them as seeds of one encoder."""
-    first_draw = draws(study.encoders)
-    # The first draw of an encoder, and a seed -> the draw of which the cells of this seed are.
-    draw_of: dict[tuple[str, int], str] = {}
+    first_replica = replicas(study.encoders)
+    # The first replica of an encoder, and a seed -> the replica of which the cells of this seed are.
+    replica_of: dict[tuple[str, int], str] = {}
     seed_of: dict[str, int] = {}
     for name, grid in study.grids.items():
         untrained = not all(study.methods[key].is_trained for key in grid.method)
@@ -237,7 +237,7 @@ def _untrained(study: "Study") -> Iterator[str]:
                     f"{encoder} have the same scores, got {seed_of[encoder]}, {seed}: write `seed: [{seed_of[encoder]}]` in all "
                     "grids of such methods"
                 )
-            elif (other := draw_of.setdefault((first_draw.get(encoder, encoder), seed), encoder)) != encoder:
+            elif (other := replica_of.setdefault((first_replica.get(encoder, encoder), seed), encoder)) != encoder:
                 yield (
                     f"grids.{name}.seed: encoder {encoder} differs from {other} by its seed alone, so that exhibits count both as "
                     f"seeds of one encoder, got seed {seed} for both: write another seed for {encoder}, in a grid of its own"

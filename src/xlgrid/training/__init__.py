@@ -1,1 +1,1 @@
-"""The recipe of a run, the training loop, and adapters in AdapterHub's format."""
+"""The recipe of a run, and the training loop."""

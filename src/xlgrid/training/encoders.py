@@ -210,23 +210,23 @@ def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str
     return chain[1:]
 
 
-def draws(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
+def replicas(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
     """Encoder -> the first of the encoders from scratch from which it differs by seeds alone: `Architecture.seed`, also of the encoder
     with which its pre-training begins, or whose snapshot it is; likewise `LmHead.seed`. Any other encoder -> itself."""
-    first_draw: dict[str, str] = {}
+    first_replica: dict[str, str] = {}
     with_recipe: dict[str, str] = {}
     # An encoder comes after those from which it is made.
     for name in sorted(encoders, key=lambda name: len(encoders_before(encoders, name))):
         entry = encoders[name]
         if entry.scratch:
-            seedless = entry.scratch.seedless(first_draw.get(entry.scratch.begins_with or ""))
+            seedless = entry.scratch.seedless(first_replica.get(entry.scratch.begins_with or ""))
             recipe = entry.model_copy(update={"scratch": seedless})
         else:
             head = entry.lm_head and entry.lm_head.model_copy(update={"seed": 0})
-            recipe = entry.model_copy(update={"of": first_draw.get(entry.of or ""), "lm_head": head})
+            recipe = entry.model_copy(update={"of": first_replica.get(entry.of or ""), "lm_head": head})
         key = json.dumps(recipe.model_dump(mode="json"), sort_keys=True)
-        first_draw[name] = with_recipe.setdefault(key, name) if entry.scratch or entry.of else name
-    return first_draw
+        first_replica[name] = with_recipe.setdefault(key, name) if entry.scratch or entry.of else name
+    return first_replica
 
 
 def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ class LmHead(Strict):
         "whose pre-training so goes on",
     )
     seed: Seed = Field(
-        0, description="decides batches and masks; encoders that differ by it alone are draws of one encoder"
+        0, description="decides batches and masks; encoders that differ by it alone are replicas of one encoder"
     )
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from xlgrid.architectures import Architecture
 from xlgrid.base.arrays import Ints
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole, write_text
-from xlgrid.data.encoders import copy_tokenizer, token_ids, write_json
+from xlgrid.data.encoders import add_tokenizer, token_ids, write_json
 from xlgrid.data.vocabulary import specials
 from xlgrid.heads.language_modelling.nsp import MODULE
 from xlgrid.models import deltas, lm_head, load
@@ -126,7 +126,7 @@ class Pretraining(loop.Loop):
         if self.begin:
             details["begin"] = str(self.begin)
         write_record(self.folder, self.recipe, details, self.curve)
-        copy_tokenizer(self.encoder, self.folder)
+        add_tokenizer(self.encoder, self.folder)
         # The vocabulary may be for longer inputs.
         path = self.folder / "tokenizer_config.json"
         config = json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": self.scratch.max_length}
@@ -158,7 +158,7 @@ class HeadTraining(loop.Loop):
     def write(self, details: dict[str, Any]) -> None:
         details["begin"] = details.pop("encoder")
         write_record(self.folder, self.recipe, details, self.curve)
-        copy_tokenizer(self.encoder, self.folder)
+        add_tokenizer(self.encoder, self.folder)
         config = json.loads((self.encoder / "config.json").read_text(encoding="utf-8"))
         config |= {"architectures": [type(self.model).__name__]}
         path = self.encoder / "encoder.json"
@@ -194,6 +194,6 @@ def take_snapshot(encoder: str | Path, step: int, folder: str | Path) -> None:
         raise Damaged(f"{path} does not exist: only pre-training can make it, so delete {encoder}", encoder)
     tensors, _, _ = deltas.read_delta(path)
     folder.mkdir(parents=True, exist_ok=True)
-    copy_tokenizer(encoder, folder)
+    add_tokenizer(encoder, folder)
     config, origin = ((encoder / name).read_text(encoding="utf-8") for name in ("config.json", "encoder.json"))
     write_encoder(folder, config, json.loads(origin) | {"step": step}, tensors)

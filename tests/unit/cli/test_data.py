@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 
 
 def test_the_last_line_names_the_results_to_delete_and_never_a_file_of_the_user(

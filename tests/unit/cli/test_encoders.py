@@ -4,7 +4,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 
 
 def test_a_folder_that_is_no_vocabulary_is_told_in_a_line(tmp_path: Path) -> None:

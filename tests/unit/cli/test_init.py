@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from xlgrid.cli import COMMANDS, app
+from xlgrid.cli.app import COMMANDS, app
 
 
 def test_the_help_begins_with_the_commands_for_people() -> None:
@@ -37,7 +37,7 @@ def test_the_meaning_of_a_command_is_a_sentence_of_at_most_two_lines(name: str) 
 def test_the_commands_load_no_heavy_library_before_one_is_chosen() -> None:
     """A grid is thousands of short processes."""
     heavy = "torch", "transformers", "pandas", "matplotlib", "pyarrow", "pydantic"
-    code = f"import sys, xlgrid.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    code = f"import sys, xlgrid.cli.app; print([name for name in {heavy!r} if name in sys.modules])"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert process.stdout.strip() == "[]"
 
@@ -50,7 +50,7 @@ def test_the_package_is_the_command() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
 def test_a_signal_of_a_scheduler_leaves_no_half_written_file(tmp_path: Path, number: signal.Signals) -> None:
     code = (
-        "import os\nfrom xlgrid import cli\nfrom xlgrid.base.files import whole\n"
+        "import os\nfrom xlgrid.cli import app as cli\nfrom xlgrid.base.files import whole\n"
         "def app():\n    with whole('out.txt') as aside:\n        aside.write_text('half')\n"
         f"        os.kill(os.getpid(), {number:d})\ncli.parser = lambda: app\ncli.main()\n"
     )

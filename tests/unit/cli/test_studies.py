@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 
 
 @pytest.mark.parametrize("command", ["status", "cost"])

@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from xlgrid.base.errors import Damaged
 from xlgrid.data.encoders import (
     check_encoder,
-    check_vocabulary,
+    check_fits,
     copy_encoder,
     copy_vocabulary,
     fetch_encoder,
@@ -188,7 +188,7 @@ def test_a_vocabulary_with_more_tokens_than_embeddings_is_refused_when_the_encod
     with pytest.raises(ValueError, match=message):
         copy_encoder(encoder, larger, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-    check_vocabulary(encoder, larger)
+    check_fits(encoder, larger)
 
 
 def test_a_damaged_tokenizer_is_named(encoder, tmp_path):

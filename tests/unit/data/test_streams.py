@@ -36,7 +36,7 @@ def wikipedia(tmp_path):
         json_text = json.dumps({"data": data, "column": "text", **settings})
         command = ["text", "qu", "--settings", json_text, "--lock", str(tmp_path / "lock.yaml"), "--output", str(out)]
         # In a process of its own, whose end shows whether the reading left threads behind, which abort it.
-        code = f"from xlgrid.cli import app; app({command})"
+        code = f"from xlgrid.cli.app import app; app({command})"
         environment = os.environ | {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
         process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
         return process, read_table(out)["text"].to_pylist() if out.exists() else None

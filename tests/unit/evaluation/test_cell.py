@@ -45,7 +45,7 @@ def cell_inputs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     training = {"steps": 40, "batch_tokens": 128, "lr": 5e-3, "evaluations": 4}
     recipe = Recipe.model_validate({**names, "base": "full-ft", "training": training})
     train(recipe, folder / "encoder", [tokens], [tokens], folder / "run")
-    return {"run": folder / "run", "encoder": folder / "encoder", "tokens": tokens, "target": "fr"}
+    return {"run": folder / "run", "encoder": folder / "encoder", "tokens": tokens, "identity": {"target": "fr"}}
 
 
 def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
@@ -86,12 +86,17 @@ def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
     assert len(loads) == 1
 
 
-@pytest.mark.parametrize(("study", "recorded"), [(None, "s"), ("more", "more")])
-def test_a_cell_may_be_of_another_study_than_its_run(
-    cell_inputs: dict[str, Any], tmp_path: Path, study: str | None, recorded: str
+def test_a_cell_may_be_of_another_study_than_its_run(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
+    evaluate(**{**cell_inputs, "identity": {"study": "more", "target": "fr"}}, out=tmp_path / "cell.json")
+    assert records.read_cell(tmp_path / "cell.json")["study"] == "more"
+
+
+@pytest.mark.parametrize(("axis", "value"), [("task", "u"), ("method", "n"), ("source", "de"), ("seed", 2)])
+def test_a_cell_of_another_run_is_refused(
+    cell_inputs: dict[str, Any], tmp_path: Path, axis: str, value: object
 ) -> None:
-    evaluate(**cell_inputs, out=tmp_path / "cell.json", study=study)
-    assert records.read_cell(tmp_path / "cell.json")["study"] == recorded
+    with pytest.raises(ValueError, match=f"the cell has {axis} {value}, and .* is a run of {axis}"):
+        evaluate(**{**cell_inputs, "identity": {"target": "fr", axis: value}}, out=tmp_path / "cell.json")
 
 
 def test_the_outcomes_give_the_score(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
@@ -114,7 +119,7 @@ def test_a_cell_tells_bert_the_second_segment_as_its_run_did(segments: bool, tmp
     training = {"steps": 1, "segments": segments}
     recipe = Recipe.model_validate({**names, "base": "full-ft", "training": training})
     train(recipe, tmp_path / "encoder", [tokens], [tokens], tmp_path / "run")
-    evaluate(tmp_path / "run", tmp_path / "encoder", tokens, "fr", tmp_path / "cell.json")
+    evaluate(tmp_path / "run", tmp_path / "encoder", tokens, {"target": "fr"}, tmp_path / "cell.json")
     trained_model = BertForSequenceClassification.from_pretrained(tmp_path / "encoder", num_labels=3).eval()
     trained_model.load_state_dict(load_file(tmp_path / "run" / "delta.safetensors"))
 
@@ -194,10 +199,12 @@ def test_evaluating_imports_nothing_heavy(cell_inputs: dict[str, Any], tmp_path:
 import sys
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.methods import make
-evaluate(*sys.argv[1:])
+run, encoder, tokens, target, out = sys.argv[1:]
+evaluate(run, encoder, tokens, {{"target": target}}, out)
 print([name for name in {HEAVY} if name in sys.modules])
 """
-    arguments = [*map(str, cell_inputs.values()), str(tmp_path / "cell.json")]
+    files = [cell_inputs[name] for name in ("run", "encoder", "tokens")]
+    arguments = [*map(str, files), "fr", str(tmp_path / "cell.json")]
     process = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
     assert process.returncode == 0, process.stderr
     assert process.stdout.strip() == "[]"
@@ -248,7 +255,7 @@ def test_a_cell_has_the_parameters_of_its_target_as_of_the_step_it_names(
 ) -> None:
     assert query_of(evaluated, "en") == pytest.approx(1, abs=0.1), "the run's own, whether or not trained further"
     assert [query_of(evaluated, target) for target in ("fr", "fr@10", "en@10")] == [2, 3, 4]
-    evaluate(**{**evaluated, "target": "fr@10"}, out=tmp_path / "cell.json", text_run=Path("text/fr"))
+    evaluate(**{**evaluated, "identity": {"target": "fr@10"}}, out=tmp_path / "cell.json", text_run=Path("text/fr"))
     cell = records.read_cell(tmp_path / "cell.json")
     assert (cell["target"], cell["speaks"]) == ("fr@10", ["text/fr/step10.safetensors"])
 

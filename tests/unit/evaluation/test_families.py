@@ -77,7 +77,7 @@ class World:
     def cell(self, run: Path, task: str, target: str, text_run: Path | None = None) -> dict[str, Any]:
         """Evaluate a run on rows that it has not trained on."""
         path = run / f"{target}.json"
-        evaluate(run, self.encoder, self.tokens(task, "test"), target, path, text_run)
+        evaluate(run, self.encoder, self.tokens(task, "test"), {"target": target}, path, text_run)
         return records.read_cell(path)
 
 

@@ -297,7 +297,7 @@ def test_a_cell_has_every_metric_of_its_task(world: Path, kind: str, tmp_path: P
     run = tmp_path / "run"
     training.train(recipe(kind), world / "encoder", files(world, kind, "train"), files(world, kind, "dev"), run)
     test = world / f"{kind}-qb1-dev.arrow"
-    evaluate.evaluate(run, world / "encoder", test, "qb1", tmp_path / "cell.json")
+    evaluate.evaluate(run, world / "encoder", test, {"target": "qb1"}, tmp_path / "cell.json")
     cell = records.read_cell(tmp_path / "cell.json")
     outcomes = records.outcomes("cell.json", cell)
     assert tuple(cell["scores"]) == task(kind).metrics and cell["metric"]["name"] == task(kind).metrics[0]

@@ -141,7 +141,7 @@ def trained_case(
     recipe = Recipe.model_validate({**names, "seed": 1, "base": "full-ft", "training": training})
     tokens = folder / "test.arrow"
     train(recipe, encoder, [tokens], [tokens], folder / "run")
-    evaluate(folder / "run", encoder, tokens, case.code, folder / "cell.json")
+    evaluate(folder / "run", encoder, tokens, {"target": case.code}, folder / "cell.json")
     stem = STEMS[json.loads((encoder / "config.json").read_text())["model_type"].replace("xlm-roberta", "xlmr")]
     described = task(case.kind, case.columns)
     options = {"num_labels": len(described.labels)} if case.suffix[0] in "TS" else {}

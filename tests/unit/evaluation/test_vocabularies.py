@@ -111,7 +111,9 @@ def test_a_run_in_another_vocabulary_trains_its_embeddings_and_what_begins_with_
         model = trained.model_of(trained.read(run), world / "encoder", data, of_target)
         expected = run if base == "full-ft" and of_target == text else of_target
         assert torch.equal(model.get_input_embeddings().weight, embeddings(expected / deltas.DELTA)), target
-        cell.evaluate(run, world / "encoder", world / "task.arrow", target, tmp_path / "cell.json", of_target)
+        cell.evaluate(
+            run, world / "encoder", world / "task.arrow", {"target": target}, tmp_path / "cell.json", of_target
+        )
         assert json.loads((tmp_path / "cell.json").read_text())["n"] == 8
     with_target = embeddings(tmp_path / "other" / deltas.DELTA)
     assert not torch.equal(stored, with_target)

@@ -108,7 +108,7 @@ def test_a_cell_counts_all_words_once_and_a_run_trains_on_all_windows(world: Pat
     settings = {"steps": 2, "batch_tokens": 500, "evaluations": 1}
     recipe = Recipe.model_validate({**names, "seed": 1, "base": "full-ft", "training": settings})
     train(recipe, world / "encoder", files, files, tmp_path / "run")
-    evaluate(tmp_path / "run", world / "encoder", files[1], "qb1", tmp_path / "cell.json")
+    evaluate(tmp_path / "run", world / "encoder", files[1], {"target": "qb1"}, tmp_path / "cell.json")
     cell = records.read_cell(tmp_path / "cell.json")
     sentences = read_table(world / kind / "qb1" / "train.parquet")["tokens"].to_pylist()
     assert cell["words"] == sum(map(len, sentences)) and cell["n"] == len(sentences)

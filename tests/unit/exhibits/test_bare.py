@@ -13,7 +13,7 @@ from tokens_fixture import write
 from transformers import BertConfig, BertForMaskedLM, BertModel
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.data import batches
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.exhibits import claims
@@ -23,7 +23,6 @@ from xlgrid.plan.explain import explain
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.encode import Encoder
-from xlgrid.products.evaluate import Cell
 from xlgrid.report import page
 from xlgrid.report.overview import look
 from xlgrid.results import records
@@ -80,7 +79,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Iterator
         train(recipe, Encoder(plan.study.name, run.encoder).folder, tokens, tokens, run.folder)
         for cell in plan.cells:
             files = cell.inputs(plan)
-            arguments = ["--encoder", files["encoder"], "--tokens", files["tokens"], "--target", cell.target]
+            arguments = ["--encoder", files["encoder"], "--tokens", files["tokens"], "--cell", "/".join(map(str, cell))]
             arguments += ["--output", cell.path, *files["delta"], *files["text_run"]]
             result = CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
             assert result.exit_code == 0, result.output
@@ -159,7 +158,7 @@ def test_a_run_on_the_head_has_cells_with_the_language_modelling_head_that_it_tr
     assert record["metric"] == "perplexity"
     tokens = plan.cells[-2].tokens(plan).path
     assert record["dev_score"] == known["a", "full-ft", "en"], "its dev set here is the test set"
-    evaluate(run.folder, "results/s/encoders/a", tokens, "en", tmp_path / "again.json")
+    evaluate(run.folder, "results/s/encoders/a", tokens, {"target": "en"}, tmp_path / "again.json")
     assert records.read_cell(tmp_path / "again.json")["scores"]["perplexity"] == record["dev_score"]
 
 
@@ -212,19 +211,10 @@ def test_status_report_and_cost_count_bare_cells_without_runs(plan: Plan) -> Non
 def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp_path: Path) -> None:
     cell = plan.cells[0]
     BertModel(BertConfig.from_pretrained("results/s/encoders/a")).save_pretrained(tmp_path / "a")
-    arguments = ["--encoder", tmp_path / "a", "--tokens", cell.tokens(plan).path, "--target", "en"]
+    arguments = ["--encoder", tmp_path / "a", "--tokens", cell.tokens(plan).path, "--cell", "/".join(map(str, cell))]
     result = CliRunner().invoke(app, ["evaluate", *map(str, arguments), "--output", cell.path])
     assert result.exit_code == 1 and "has no language-modelling head" in result.output
     assert "lacks cls.predictions.bias" in result.output and "lm_head: {languages: [en, fr]}" in result.output
-
-
-@pytest.mark.parametrize("path", ["cell.json", "results/s/cells/perplexity/a/full-ft/en/en/seed1.json"])
-def test_a_file_that_is_no_bare_cell_takes_a_run(plan: Plan, path: str) -> None:
-    cell: Cell = plan.cells[0]
-    arguments = ["--encoder", "results/s/encoders/a", "--tokens", cell.tokens(plan).path, "--target", "en"]
-    result = CliRunner().invoke(app, ["evaluate", *arguments, "--output", path])
-    assert result.exit_code == 1
-    assert "results/{study}/cells/{task}/{encoder}/{method}/none/en/seed{seed}.json" in result.output
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Iterator
             recipe = plan.study.recipe(run.task, run.encoder, run.method, run.source, run.seed)
             train(recipe, "encoder", [tokens[run.source]], [tokens[run.source]], run.folder)
         for cell in plan.cells:
-            evaluate(cell.run.folder, "encoder", tokens[cell.target], cell.target, cell.path)
+            evaluate(cell.run.folder, "encoder", tokens[cell.target], cell._asdict(), cell.path)
         yield plan
 
 

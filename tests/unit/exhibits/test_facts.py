@@ -123,7 +123,7 @@ def test_a_fact_with_a_fraction_is_selected(plan: Plan) -> None:
 
 
 DRAWS = """\
-title: Two draws
+title: Two replicas
 languages: [en, fr]
 encoders:
   s: {scratch: {languages: [en, fr], seed: 1}, facts: {variant: shared}}
@@ -156,14 +156,16 @@ def test_encoders_that_differ_by_their_seeds_alone_are_seeds_of_one(
         ["xmod", 7.0, round(2**0.5, 4), 2, 4],
         ["shared", 11.0, round(8**0.5, 4), 2, 4],
     ]
-    assert list(rendered(plan, "encoders")["encoder"]) == ["s", "s", "s-2", "s-2"], "a row may be one draw"
+    assert list(rendered(plan, "encoders")["encoder"]) == ["s", "s", "s-2", "s-2"], "a row may be one replica"
     each = claims.terms("lower", plan.study.claims["lower"], plan.cells, plan.study.belongs)
     measured = verdicts.measure({"lower": each}).iloc[0]
     assert (measured["effect"], measured["n_seeds"]) == (-4.0, 2)
-    assert measured["seed_variance"] == pytest.approx(1.0), "the effects of the two draws are -3 and -5"
+    assert measured["seed_variance"] == pytest.approx(1.0), "the effects of the two replicas are -3 and -5"
 
 
-def test_draws_are_seeds_of_one_where_an_exhibit_selects_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replicas_are_seeds_of_one_where_an_exhibit_selects_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     selected = "rows: [variant], columns: target, select: {encoder: [s, s-2]}"
     Path("s.yaml").write_text(DRAWS.replace("rows: [encoder], columns: target, select: {encoder: [s, s-2]}", selected))
@@ -171,7 +173,7 @@ def test_draws_are_seeds_of_one_where_an_exhibit_selects_them(tmp_path: Path, mo
     assert rendered(plan, "encoders")[["column", "n_seeds_expected"]].values.tolist() == [["en", 2], ["fr", 2]]
 
 
-def test_draws_with_the_same_seeds_are_not_averaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replicas_with_the_same_seeds_are_not_averaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = DRAWS.replace("methods: {as-is: {}}", "methods: {full-ft: {}}").replace("[none]", "[en]")
     text = (
@@ -184,7 +186,7 @@ def test_draws_with_the_same_seeds_are_not_averaged(tmp_path: Path, monkeypatch:
         rendered(load_plan("s.yaml"), "curve")
 
 
-def test_two_draws_of_an_encoder_have_different_seeds(tmp_path: Path) -> None:
+def test_two_replicas_of_an_encoder_have_different_seeds(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(DRAWS.replace("seed: [2]", "seed: [1]"))
     with pytest.raises(
         ValueError, match=r"grids.second.seed: encoder s-2 differs from s by its seed alone, .* got seed 1 for both"

@@ -32,7 +32,13 @@ seeds = st.integers(0, 10**9)
 
 @given(st.builds(Cell, names, names, names, names, sources, targets, seeds))
 def test_a_cell_comes_back_from_its_path(cell: Cell) -> None:
-    assert Cell.parse(cell.path) == cell
+    assert Cell.parse(cell.path) == Cell.named("/".join(map(str, cell))) == cell
+
+
+@pytest.mark.parametrize("name", ["cell.json", "s/t/e/m/en/de", "results/s/cells/t/e/m/en/de/seed1.json"])
+def test_a_name_of_a_cell_has_all_fields(name: str) -> None:
+    with pytest.raises(ValueError, match="a cell is named STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED, got"):
+        Cell.named(name)
 
 
 @given(

@@ -8,7 +8,7 @@ from plan_fixture import COSTED as STUDY
 from shipped import STUDIES
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.plan.estimate import Cost
 from xlgrid.report.cost import cost_table
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from status_fixture import CELL, DONE, NOW, RESULT, RUN, RUN_LOG, STUDY, bundle, failed, look, running, text, write
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.evaluation.cell import pack
 from xlgrid.plan.load import load_plan
 from xlgrid.products.evaluate import Cell

@@ -12,9 +12,9 @@ from xlgrid.models.parameters import count
 from xlgrid.training.encoders import (
     EncoderEntry,
     configuration,
-    draws,
     encoders_before,
     pretraining_task,
+    replicas,
     vocabulary_size,
 )
 
@@ -155,7 +155,7 @@ def test_encoders_before_another_are_those_from_which_it_is_made() -> None:
     assert encoders_before(encoders, "circle") == ["circle"]
 
 
-def test_draws_of_an_encoder_differ_by_seeds_alone() -> None:
+def test_replicas_of_an_encoder_differ_by_seeds_alone() -> None:
     """Also by the seed of the encoder from which a pre-training begins, or whose snapshot an encoder is."""
     entries = {
         "late-b": {"of": "b", "step": 10},
@@ -173,7 +173,7 @@ def test_draws_of_an_encoder_differ_by_seeds_alone() -> None:
         "head-b": {"of": "hub", "lm_head": {"languages": ["en"], "seed": 2}},
         "head-of-other": {"of": "hub", "lm_head": {"languages": ["fr"], "seed": 2}},
     }
-    first = draws({name: EncoderEntry.model_validate(entry) for name, entry in entries.items()})
+    first = replicas({name: EncoderEntry.model_validate(entry) for name, entry in entries.items()})
     others = {name: draw for name, draw in first.items() if name != draw}
     assert others == {"b": "a", "late-a": "late-b", "from-b": "from-a", "otherwise": "ordered", "head-b": "head-a"}
     assert set(first) == set(entries)

@@ -13,7 +13,7 @@ from scratch_fixture import TINY, encoder_of, inputs, killed, texts_of
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from xlgrid.architectures.scratch import architecture_of
-from xlgrid.data.encoders import copy_tokenizer
+from xlgrid.data.encoders import add_tokenizer
 from xlgrid.heads import HEADS
 from xlgrid.models import lm_head, load
 from xlgrid.training import loop, pretraining
@@ -37,7 +37,7 @@ class World:
         self.folder, self.kind, self.bare = folder, kind, folder / "bare"
         whole = encoder_of(folder, kind)
         AutoModel.from_pretrained(whole).half().save_pretrained(self.bare)
-        copy_tokenizer(whole, self.bare)
+        add_tokenizer(whole, self.bare)
         described = architecture_of({"kind": kind, "languages": ("en", "fr"), **TINY})
         self.files = inputs(described, texts_of(folder), folder / "again")
 

@@ -665,6 +665,42 @@ def test_the_last_checkpoint_is_kept_if_the_recipe_says_so(encoder: Path, tokens
     assert saved and all(torch.equal(tensor, loop.weights[name]) for name, tensor in saved.items())
 
 
+AVERAGE = {"keep": "average", "averaged": 3, "steps": 8, "evaluations": 4}
+
+
+def test_an_average_run_has_the_mean_of_the_last_weights_and_their_score(
+    encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    train(recipe(snapshots=(2, 4, 6, 8), **AVERAGE), encoder, [tokens], [tokens], tmp_path)
+    of_steps = [load_file(tmp_path / f"step{step}.safetensors") for step in (4, 6, 8)]
+    mean = load_file(tmp_path / "delta.safetensors")
+    for name, tensor in mean.items():
+        expected = torch.stack([weights[name] for weights in of_steps]).mean(0)
+        torch.testing.assert_close(tensor, expected, rtol=1e-5, atol=1e-7)
+    record, data = json.loads((tmp_path / "run.json").read_text()), batches.read(tokens)
+    model = load_model(encoder, HEADS[data.head], len(data.label_names))
+    model.load_state_dict(mean)
+    outcomes = prediction.outcomes_on(model, Method(), data, 128)
+    assert (record["best_step"], record["dev_score"]) == (8, pytest.approx(100 * sum(outcomes) / len(outcomes)))
+
+
+def test_an_average_run_that_was_stopped_between_evaluations_ends_the_same(
+    encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    train(recipe(**AVERAGE), encoder, [tokens], [tokens], tmp_path / "whole")
+    stopped(5, recipe(**AVERAGE), encoder, tokens, tmp_path / "stopped")
+    train(recipe(**AVERAGE), encoder, [tokens], [tokens], tmp_path / "stopped")
+    assert result(tmp_path / "stopped") == result(tmp_path / "whole")
+
+
+def test_a_mean_is_not_in_the_snapshot_of_the_last_step(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    for keep in ("average", "last"):
+        settings = {**AVERAGE, "keep": keep, "snapshots": (8,)}
+        train(recipe(**settings), encoder, [tokens], [tokens], tmp_path / keep)
+    averaged, last = (load_file(tmp_path / keep / "step8.safetensors") for keep in ("average", "last"))
+    assert all(torch.equal(averaged[name], tensor) for name, tensor in last.items())
+
+
 def test_the_learning_rate_rises_and_falls_linearly() -> None:
     settings = Training(lr=1.0, warmup=0.2)
     rates = [learning_rate(settings, step, 10) for step in range(10)]

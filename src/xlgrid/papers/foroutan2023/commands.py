@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from xlgrid.cli.options import EncoderFolder, OfStudy, Output, RunFolder, VocabularyFolder, folder_of
+from xlgrid.cli.options import EncoderFolder, Output, RunFolder, VocabularyFolder, folder_of
 from xlgrid.warm import MODELS
 
 # What each command imports when it runs.
@@ -23,7 +23,9 @@ def attention(
     text_run: Annotated[
         list[str] | None, typer.Option(metavar="TARGET=RUN", help="the run on text of a target, if there is one")
     ] = None,
-    study: OfStudy = None,
+    study: Annotated[
+        str | None, typer.Option(help="the study of the comparison", show_default="the study of the run")
+    ] = None,
 ) -> None:
     """Compare the attention of a run on two targets."""
     from xlgrid.papers.foroutan2023.compare import compare

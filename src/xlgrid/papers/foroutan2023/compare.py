@@ -103,7 +103,7 @@ def compare(
                 drawn = dict(zip(data, (of_target[at] for of_target in weights), strict=True))
     # Examples × heads, one for each of `ROWS`.
     means = torch.stack([rows.mean(-1) for rows in divergences]), torch.stack([rows[:, 0] for rows in divergences])
-    tokenizer = Tokenizer.from_file(str(Path(vocabulary) / "tokenizer.json"))
+    loaded = Tokenizer.from_file(str(Path(vocabulary) / "tokenizer.json"))
     record = {
         **finished.identity,
         **({"study": study} if study else {}),
@@ -114,7 +114,7 @@ def compare(
         "n": len(divergences),
         "left_out": left_out,
         "row": shortest,
-        "drawn": [_drawn(data[target], shortest, weights, tokenizer) for target, weights in drawn.items()],
+        "drawn": [_drawn(data[target], shortest, weights, loaded) for target, weights in drawn.items()],
         "run": str(run),
         "digest": finished.record["digest"],
         "speaks": [[str(text_runs[target])] if target in text_runs else [] for target in data],

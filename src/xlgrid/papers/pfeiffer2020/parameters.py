@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from xlgrid.results.naming import Published
 
 if TYPE_CHECKING:
     import pandas as pd
+    from transformers import PreTrainedConfig, PreTrainedModel
 
     from xlgrid.exhibits.drawing.sheet import Sheet
 
@@ -25,6 +26,20 @@ COUNTED = {
     "with biases, %": ("parameters_percent", 1.0),
 }
 PAPER = {"paper (M)": ("published_millions", 1.0), "paper, %": ("published_percent", 1.0)}
+
+
+class Added(NamedTuple):
+    """Parameters that a method adds to an encoder.
+
+    Attributes:
+        weights: the number in matrices.
+        biases: the number in everything else.
+        encoder: the number in the encoder without the method, with its embeddings, without a head and a pooler.
+    """
+
+    weights: int
+    biases: int
+    encoder: int
 
 
 class Parameters(Exhibit):
@@ -79,7 +94,6 @@ class Parameters(Exhibit):
         """
         import pandas as pd
 
-        from xlgrid.models.parameters import added
         from xlgrid.training.encoders import configuration
 
         study = plan.study
@@ -153,3 +167,31 @@ def _with_published(counted: "pd.DataFrame", published: Published) -> "pd.DataFr
         published_millions=numbers["added_params_millions"].to_numpy(),
         published_percent=numbers["percent_of_model"].to_numpy(),
     )
+
+
+def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | int | str | bool]) -> Added:
+    """Count what a method adds to an encoder, whether it trains or not.
+
+    Args:
+        base, options: of the method, see `xlgrid.methods.make`.
+
+    Raises:
+        ValueError: there is no such method, or it is not for this encoder.
+    """
+    from xlgrid.heads import HEADS
+    from xlgrid.methods import make
+    from xlgrid.models.load import shapes
+
+    model = shapes(config, HEADS["token"])
+    # By numbers, for a method may give a module another name.
+    matrices, others = _split(model)
+    encoder = sum(p.numel() for p in model.base_model.parameters())
+    make(base, options).install(model)
+    weights, biases = _split(model)
+    return Added(weights - matrices, biases - others, encoder)
+
+
+def _split(model: "PreTrainedModel") -> tuple[int, int]:
+    """Parameters in matrices, and all others."""
+    sizes = [(p.dim() > 1, p.numel()) for p in model.parameters()]
+    return sum(size for matrix, size in sizes if matrix), sum(size for matrix, size in sizes if not matrix)

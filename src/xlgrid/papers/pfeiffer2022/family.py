@@ -1,6 +1,6 @@
 """The family of X-MOD's encoders: XLM-R with a dictionary of modules for languages in each layer."""
 
-from xlgrid.heads.families import XLMR
+from xlgrid.base.family import XLMR
 
 XMOD = XLMR._replace(
     modules="adapter_modules",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.papers.foroutan2023.commands import by_target
 
 

@@ -96,7 +96,7 @@ def fine_tuned(encoder: Path, kind: str, source: str, tokens: Path, **settings: 
     run_recipe = Recipe.model_validate({**names, "source": source, "seed": 1, "training": settings})
     out = tokens.with_suffix("")
     train(run_recipe, encoder, [tokens], [tokens], out)
-    cell.evaluate(out, encoder, tokens, source, out / "cell.json")
+    cell.evaluate(out, encoder, tokens, {"target": source}, out / "cell.json")
     record = json.loads((out / "run.json").read_text())
     scored: dict[str, Any] = json.loads((out / "cell.json").read_text())
     assert record["dev_score"] == pytest.approx(scored["scores"][scored["metric"]["name"]])

@@ -15,7 +15,7 @@ from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.languages import Languages
-from xlgrid.methods.seq2seq import EncoderDecoder
+from xlgrid.papers.luo2021.decoder import EncoderDecoder
 from xlgrid.papers.luo2021.mbart import MBart
 from xlgrid.papers.luo2021.pair_attention import PairAttention
 from xlgrid.papers.luo2021.veco import PlugIn

@@ -2,11 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+import torch
+from transformers import AutoConfig, XLMRobertaForTokenClassification
 
-from xlgrid.models import parameters
+from xlgrid.methods import make
+from xlgrid.models.parameters import HUB
+from xlgrid.papers.pfeiffer2020.parameters import added
 from xlgrid.plan.plan import Plan
 from xlgrid.study.schema import Study
 
@@ -109,11 +114,50 @@ def test_xlm_r_large_has_its_real_size() -> None:
     """559,890,432 with the pooler, which it has no use for here."""
     from transformers import AutoConfig
 
-    config = AutoConfig.for_model(**parameters.HUB["FacebookAI/xlm-roberta-large"])
-    assert parameters.added(config, "bitfit", {}) == (0, 0, 559_890_432 - 1024 * 1025)
+    config = AutoConfig.for_model(**HUB["FacebookAI/xlm-roberta-large"])
+    assert added(config, "bitfit", {}) == (0, 0, 559_890_432 - 1024 * 1025)
 
 
 def test_settings_of_an_encoder_are_what_its_study_states() -> None:
     """With defaults, a key that encoders get in a later version would make the exhibits of finished studies again."""
     *_, encoder = study().exhibit("added").settings(study())
     assert set(json.loads(encoder)) == {"scratch"}
+
+
+def shape_of(encoder: str) -> Any:
+    config = AutoConfig.for_model(**HUB[encoder])
+    with torch.device("meta"):
+        return XLMRobertaForTokenClassification(config)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, 8_257_536),
+        ({"invertible": False}, 7_962_624),
+        ({"invertible": False, "language": False}, 884_736),
+    ],
+)
+def test_weights_are_as_many_as_in_table_5(options: dict[str, Any], expected: int) -> None:
+    """Of XLM-R base; biases are not counted there. The largest is printed as 8.25M, cut off."""
+    model = shape_of("FacebookAI/xlm-roberta-base")
+    before = {id(p) for p in model.parameters()}
+    with torch.device("meta"):
+        make("madx", options).install(model)
+    added = [(name, p) for name, p in model.named_parameters() if id(p) not in before]
+    assert sum(p.numel() for name, p in added if name.endswith(".weight")) == expected
+
+
+def test_no_weights_are_added_to_a_last_layer_that_is_left_out() -> None:
+    """Of XLM-R base: language and task adapters in 11 layers, and the invertible one."""
+    count = added(AutoConfig.for_model(**HUB["FacebookAI/xlm-roberta-base"]), "madx", {"leave_out_last": True})
+    assert count.weights == 11 * 2 * 768 * (384 + 48) + 2 * 2 * 384 * 192
+
+
+def test_a_published_language_adapter_is_as_large_as_ours() -> None:
+    """29,551,104 bytes of floats: the 29.6 MB of those of mBERT on the Hub."""
+    model = shape_of("FacebookAI/xlm-roberta-base")
+    with torch.device("meta"):
+        make("madx", {"tune": "language"}).install(model)
+    names = [name for name, _ in model.named_parameters() if make("madx", {"tune": "language"}).trains(name)]
+    assert sum(dict(model.named_parameters())[name].numel() for name in names) == 7_387_776

@@ -28,7 +28,7 @@ from xlgrid.results.claims import terms
 from xlgrid.study.schema import Study
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks.mlm import Options as MlmOptions
-from xlgrid.training.encoders import draws
+from xlgrid.training.encoders import replicas
 from xlgrid.training.recipe import Start, Training
 
 ROOT = Path(__file__).parents[4]
@@ -375,4 +375,4 @@ def test_encoders_of_the_capacity_study_differ_in_size_variant_languages_and_see
         assert entry.training["steps"] == 16000
         [grid] = [grid for grid in study.grids.values() if name in grid.encoder]
         assert grid.seed == [entry.scratch.seed]
-    assert set(Counter(draws(study.encoders).values()).values()) == {3}
+    assert set(Counter(replicas(study.encoders).values()).values()) == {3}

@@ -77,11 +77,11 @@ class PlugIn(Method):
             )
         if self.shuffled:
             rows = _rows_of_other_examples(tokens, float(self.shuffled))[rows]
-        companions = tokens.columns[COMPANION_IDS].take(_numbers(rows)).to_pylist()
-        longest = max(map(len, companions))
+        other = tokens.columns[COMPANION_IDS].take(_numbers(rows)).to_pylist()
+        longest = max(map(len, other))
         ids, mask = np.full((len(rows), longest), tokens.pad_id), np.zeros((len(rows), longest), np.int64)
-        for at, companion in enumerate(companions):
-            ids[at, : len(companion)], mask[at, : len(companion)] = companion, 1
+        for at, its_ids in enumerate(other):
+            ids[at, : len(its_ids)], mask[at, : len(its_ids)] = its_ids, 1
         named = {"companion_ids": ids, "companion_mask": mask}
         return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in named.items()}
 

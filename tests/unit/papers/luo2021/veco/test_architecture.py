@@ -227,7 +227,7 @@ def test_a_run_with_companions_is_trained_and_evaluated_with_both_streams(files:
         out = tmp_path / f"{base}{len(options)}"
         run_recipe = Recipe.model_validate({**names, "base": base, "options": options, "training": settings})
         train(run_recipe, folder, [tokens], [tokens], out)
-        cell.evaluate(out, folder, tokens, "fr", out / "cell.json")
+        cell.evaluate(out, folder, tokens, {"target": "fr"}, out / "cell.json")
         scores[base, len(options)] = json.loads((out / "cell.json").read_text())
     accuracy = {name: result["scores"]["accuracy"] for name, result in scores.items()}
     assert accuracy["plug-in", 0] > 95 and accuracy["full-ft", 0] <= 51

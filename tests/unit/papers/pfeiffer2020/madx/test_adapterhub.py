@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, BertForMaskedLM, XLMRobertaForMaskedLM
 from typer.testing import CliRunner
 
-from xlgrid.cli import app
+from xlgrid.cli.app import app
 from xlgrid.methods import make
+from xlgrid.papers.pfeiffer2020.adapters import export_adapter
 from xlgrid.papers.pfeiffer2020.madx import MadX, adapterhub
-from xlgrid.training.adapters import export_adapter
 from xlgrid.training.recipe import Recipe
 
 FOLDER = Path(__file__).parent / "adapters"

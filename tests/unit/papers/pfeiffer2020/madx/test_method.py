@@ -238,7 +238,7 @@ def cell(root: Path, target: str) -> Any:
     out = root / f"{target}.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
-        evaluate("run", "encoder", "token.arrow", target, out, Path(f"text/{target}"))
+        evaluate("run", "encoder", "token.arrow", {"target": target}, out, Path(f"text/{target}"))
     return json.loads(out.read_text())
 
 

@@ -96,7 +96,7 @@ def tune(
 
 def evaluated(world: Path, run: Path, target: str, text: Path | None = None, encoder: str = "xmod") -> dict[str, Any]:
     tokens, out = world / f"task-{'added' if text else encoder}.arrow", run / f"{target}.json"
-    cell.evaluate(run, world / encoder, tokens, target, out, text)
+    cell.evaluate(run, world / encoder, tokens, {"target": target}, out, text)
     return dict(json.loads(out.read_text()))
 
 

@@ -1,18 +1,17 @@
-"""Adapters that others have trained become runs on text, and runs are exported, in the format that a method has for them."""
+"""Adapters that others have trained become runs on text, and runs are exported, in the format of AdapterHub."""
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from xlgrid.base.clock import Clock
 from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
-from xlgrid.methods import ALL_METHODS, make
-from xlgrid.methods.method import AdapterFormat
+from xlgrid.methods import make
 from xlgrid.models import deltas, fit, prediction
 from xlgrid.models.load import shapes
+from xlgrid.papers.pfeiffer2020.madx import MadX, adapterhub
 from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import fingerprint, packages, write_record, write_tensors
@@ -45,22 +44,19 @@ def import_adapter(
     import torch
     from transformers import AutoConfig
 
-    adapter_format = format_of(recipe.base)
-    adapter, origin = fetch(place, adapter_format.FILES, revision, lock)
-    method = make(recipe.base, recipe.options)
+    method = _method(recipe)
+    adapter, origin = fetch(place, revision, lock)
     if not (Path(encoder) / "config.json").is_file():
         raise Damaged(f"{encoder} has no config.json: make or fetch the encoder again", encoder)
     task = ALL_TASKS.find(recipe.kind)
     model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), task.head)
     fit.install(model, task.head, method)
-    tensors = adapter_format.read(adapter, model, method)
+    tensors = adapterhub.read(adapter, model, method)
     details = {
         "encoder": str(encoder),
         "start": None,
         "first": None,
-        "inputs": fingerprint(
-            [Path(encoder) / "model.safetensors", *(adapter / name for name in adapter_format.FILES)]
-        ),
+        "inputs": fingerprint([Path(encoder) / "model.safetensors", *(adapter / name for name in adapterhub.FILES)]),
         "imported": origin,
         "labels": [],
         "metric": task.metrics[0],
@@ -82,7 +78,7 @@ def import_adapter(
 
 
 def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, safetensors: bool = False) -> None:
-    """Write the adapter that a run has trained to a folder in the method's format: that of a run on text under the name of its
+    """Write the adapter that a run has trained to a folder: that of a run on text under the name of its
     source, that of another run under the name of its task.
 
     Args:
@@ -97,7 +93,7 @@ def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, saf
         OSError: `folder` cannot be written.
     """
     recipe = Recipe.model_validate(deltas.read_run(run)["recipe"])
-    adapter_format = format_of(recipe.base)
+    method = _method(recipe)
     path = Path(encoder) / "config.json"
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist: name the folder of the run's encoder with --encoder")
@@ -106,27 +102,26 @@ def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, saf
     if origin.is_file():
         config["_name_or_path"] = json.loads(origin.read_text(encoding="utf-8")).get("hub")
     tensors, _, _ = deltas.read_delta(Path(run) / deltas.DELTA)
-    method = make(recipe.base, recipe.options)
     name = re.sub(r"[^\w-]", "-", recipe.task if method.trains_head else recipe.source)
-    adapter_format.write(folder, tensors, config, method, name, safetensors)
+    adapterhub.write(folder, tensors, config, method, name, safetensors)
 
 
-def format_of(base: str) -> AdapterFormat:
-    """The format in which adapters of a method are read and written.
+def _method(recipe: Recipe) -> MadX:
+    """The method of a recipe.
 
     Raises:
         ValueError: the method has no adapters.
     """
-    if (adapter_format := ALL_METHODS.find(base).adapter_format) is None:
-        bases = [name for name, method in ALL_METHODS.own.items() if method.adapter_format]
-        raise ValueError(f"the run is of method {base}, which has no adapters: name one of base {' or '.join(bases)}")
-    return adapter_format
+    method = make(recipe.base, recipe.options)
+    if not isinstance(method, MadX):
+        raise ValueError(
+            f"the run is of method {recipe.base}, which has no adapters: name a run of a method with `base: madx`"
+        )
+    return method
 
 
-def fetch(
-    place: str, names: Sequence[str], revision: str = "main", lock: Path | None = None
-) -> tuple[Path, dict[str, Any]]:
-    """The folder of an adapter and its origin. With `lock`, the files of these names are fetched from the Hub at the locked commit.
+def fetch(place: str, revision: str = "main", lock: Path | None = None) -> tuple[Path, dict[str, Any]]:
+    """The folder of an adapter and its origin. With `lock`, the adapter is fetched from the Hub at the locked commit.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -140,7 +135,7 @@ def fetch(
 
     commit = locks.commit(lock, "model", place, revision)
     try:
-        folder = Path(snapshot_download(place, revision=commit, allow_patterns=list(names)))
+        folder = Path(snapshot_download(place, revision=commit, allow_patterns=list(adapterhub.FILES)))
     except Exception as error:  # The Hub and the network raise errors of many types, which do not name the adapter.
         raise ValueError(f"cannot fetch {place} at {commit[:7]}: {type(error).__name__}: {error}") from error
     return folder, {"hub": place, "revision": revision, "commit": commit}

@@ -16,11 +16,11 @@ from xlgrid.heads import HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas
 from xlgrid.models.load import load_model
+from xlgrid.papers.pfeiffer2020.adapters import fetch, import_adapter
 from xlgrid.results import records
-from xlgrid.training.adapters import fetch, import_adapter
 from xlgrid.training.recipe import Recipe
 
-DATA = Path(__file__).parents[1] / "papers" / "pfeiffer2020" / "madx" / "adapters" / "bert"
+DATA = Path(__file__).parent / "madx" / "adapters" / "bert"
 FILES = ["adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin"]
 OPTIONS = {"tune": "language"}
 RECIPE = Recipe.model_validate(
@@ -100,7 +100,7 @@ def test_an_encoder_that_is_not_there_is_named(adapter: Path, tmp_path: Path) ->
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=f"no folder {tmp_path / 'xx'}: check `imported`"):
-        fetch(str(tmp_path / "xx"), FILES)
+        fetch(str(tmp_path / "xx"))
 
 
 def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     monkeypatch.setattr(lock, "commit", lambda *arguments: commit)
-    assert fetch("Hub/qu", FILES, "v1", tmp_path / "lock") == (
+    assert fetch("Hub/qu", "v1", tmp_path / "lock") == (
         tmp_path,
         {"hub": "Hub/qu", "revision": "v1", "commit": commit},
     )
@@ -123,4 +123,4 @@ def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
     with pytest.raises(ValueError, match="cannot fetch Hub/qu at aaaaaaa: OSError: no network"):
-        fetch("Hub/qu", FILES, "v1", tmp_path / "lock")
+        fetch("Hub/qu", "v1", tmp_path / "lock")

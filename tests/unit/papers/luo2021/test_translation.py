@@ -4,14 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
 from scratch_fixture import pretrain
 
 from xlgrid.architectures.plain import Plain
-from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
@@ -19,14 +16,13 @@ from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.results.records import outcomes, read_cell
-from xlgrid.training.loop import Loop, Stopped, train
+from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 PAIR = "qa1-qb1"
 SETTINGS = {"steps": 300, "batch_size": 8, "lr": 5e-3, "evaluations": 2, "keep": "last", "label_smoothing": 0.1}
-SHORT = {"steps": 8, "evaluations": 4}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +57,7 @@ def new_run(folder: Path, run: str, base: str = "seq2seq", options: Any = None, 
 def cell(folder: Path, run: str) -> dict[str, Any]:
     """The cell of a run on the sentences that it has trained on."""
     path = folder / run / "cell.json"
-    evaluate(folder / run, folder / "encoder", folder / "train.arrow", PAIR, path)
+    evaluate(folder / run, folder / "encoder", folder / "train.arrow", {"target": PAIR}, path)
     return read_cell(path)
 
 
@@ -73,43 +69,6 @@ def test_sentences_are_learnt_by_heart(folder: Path) -> None:
     assert evaluated["n"] == 14 and {len(outcome) for outcome in outcomes("here", evaluated)} == {10}
     assert evaluated["scores"]["bleu"] > 80
     assert record["dev_score"] == pytest.approx(evaluated["scores"]["bleu"])
-
-
-def test_an_average_run_has_the_mean_of_the_last_weights_and_their_score(folder: Path) -> None:
-    record = new_run(folder, "mean", keep="average", averaged=3, snapshots=[2, 4, 6, 8], **SHORT)
-    snapshots = [load_file(folder / f"mean/step{step}.safetensors") for step in (4, 6, 8)]
-    mean = load_file(folder / "mean/delta.safetensors")
-    for name, tensor in mean.items():
-        expected = np.mean([snapshot[name] for snapshot in snapshots], axis=0)
-        np.testing.assert_allclose(tensor, expected, rtol=1e-5, atol=1e-7, err_msg=name)
-    assert record["best_step"] == 8
-    assert cell(folder, "mean")["scores"]["bleu"] == pytest.approx(record["dev_score"])
-
-
-def test_an_average_run_that_was_stopped_between_evaluations_ends_the_same(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = {"keep": "average", "averaged": 3, "dropout": 0.1, **SHORT}
-    record = new_run(folder, "whole", **settings)
-    advance = Loop.advance
-
-    def stopping(self: Loop, chosen: Ints) -> dict[str, float]:
-        if self.step == 5:
-            raise Stopped
-        return advance(self, chosen)
-
-    with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(Loop, "advance", stopping)
-        new_run(folder, "stopped", **settings)
-    assert new_run(folder, "stopped", **settings)["dev_score"] == record["dev_score"]
-    assert (folder / "stopped/delta.safetensors").read_bytes() == (folder / "whole/delta.safetensors").read_bytes()
-
-
-def test_a_mean_is_not_in_the_snapshot_of_the_last_step(folder: Path) -> None:
-    for run, keep in (("mean2", "average"), ("last", "last")):
-        new_run(folder, run, keep=keep, averaged=2, snapshots=[8], **SHORT)
-    weights = [load_file(folder / run / "step8.safetensors") for run in ("mean2", "last")]
-    assert all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[1])
 
 
 def test_label_smoothing_reaches_the_loss_of_training(folder: Path) -> None:

@@ -1,0 +1,115 @@
+"""The program `xlgrid`: its commands in their sections, and the start and the end of its process."""
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from functools import cache
+from types import FrameType
+from typing import Any, NoReturn
+
+import typer
+
+from xlgrid import warm
+from xlgrid.base.plugins import Extensible
+from xlgrid.cli import data, encoders, export, preflight, results, runs, starters, studies
+from xlgrid.cli.options import Commands
+
+# The commands that papers add.
+_OF_PAPERS = Extensible[Any]("command", "xlgrid.commands", {}, lambda name, value: callable(value), "a function")
+# The sections of `xlgrid --help`, and their commands in the order in which a person or a study needs them.
+COMMANDS = {
+    "For people": (
+        starters.new,
+        preflight.check,
+        preflight.fetch,
+        preflight.doctor,
+        studies.status,
+        studies.cost,
+        export.export,
+    ),
+    "Called by the rules: data": (
+        data.meanings,
+        data.data,
+        data.fetch_data,
+        data.download,
+        data.unpack,
+        data.join_bitext,
+        data.label_data,
+        data.text,
+        data.tokenize,
+    ),
+    "Called by the rules: vocabularies and encoders": (
+        encoders.vocabulary,
+        encoders.fetch_vocabulary,
+        encoders.pretrain,
+        encoders.snapshot_encoder,
+        encoders.fetch_encoder,
+    ),
+    "Called by the rules: runs, cells and results": (
+        runs.train,
+        runs.evaluate,
+        results.exhibit,
+        results.claims,
+        results.report,
+        results.report_html,
+        results.partial,
+    ),
+    "Of papers": tuple(_OF_PAPERS.own.values()),
+}
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Grids of cross-lingual transfer. `xlgrid COMMAND --help` lists the options of a command.",
+)
+for section, commands in COMMANDS.items():
+    for command in commands:
+        app.command(rich_help_panel=section)(command)
+
+
+@cache
+def parser() -> Any:
+    """The parser of the command line. To make that of all commands takes longer than some of them."""
+    return typer.main.get_command(app)
+
+
+def warm_up(arguments: Sequence[str]) -> None:
+    """Prepare this process for forks that run a command.
+
+    Args:
+        arguments: the command line of `xlgrid`, without the name of the program.
+    """
+    parser()
+    # The module of a command of a paper names the libraries of its commands.
+    modules = {sys.modules[command.__module__] for command in _OF_PAPERS.own.values()}
+    warm.warm_up(arguments, {name: each for module in modules for name, each in module.LIBRARIES.items()})
+
+
+def main() -> None:
+    """Run a command and end the process.
+
+    A grid is thousands of short processes, so these count: collecting garbage among the thousands of modules that
+    torch and transformers import takes half a second, and so does taking them down one by one at the end.
+    """
+    gc.set_threshold(200_000)
+    # The signals of a scheduler end a command like an error does, so that half-written files are removed. A download ends after the
+    # files that are under way. A training handles these signals itself, and saves its state.
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, _end)
+    code: str | int | None = 0
+    try:
+        parser()()
+    except SystemExit as end:
+        code = end.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 1 if code else 0)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """End with the code that a shell gives a program which a signal has ended."""
+    raise SystemExit(128 + number)

@@ -1,0 +1,42 @@
+"""The commands about adapters that people share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xlgrid.cli.options import EncoderFolder, HubLock, Output, RecipeJson, Revision, folder_of
+from xlgrid.warm import MODELS
+
+# What each command imports when it runs.
+LIBRARIES = {"import-adapter": ("xlgrid.papers.pfeiffer2020.adapters", *MODELS)}
+
+
+def export_adapter(
+    run: Annotated[Path, typer.Argument(help="the folder of a run whose method has adapters")],
+    encoder: EncoderFolder,
+    output: Annotated[Path, typer.Option(help="the folder to write")],
+    safetensors: Annotated[
+        bool, typer.Option("--safetensors", help="write adapter.safetensors instead of pytorch_adapter.bin")
+    ] = False,
+) -> None:
+    """Write the language or task adapter that a run has trained to a folder, as the `adapters` library saves it."""
+    from xlgrid.papers.pfeiffer2020.adapters import export_adapter
+
+    export_adapter(run, folder_of(encoder), output, safetensors)
+    print(f"{output}: written, for `model.load_adapter` of the adapters library")
+
+
+def import_adapter(
+    place: Annotated[str, typer.Argument(help="the folder of the adapter; with --lock, owner/name on the Hub")],
+    recipe: RecipeJson,
+    encoder: EncoderFolder,
+    output: Output,
+    revision: Revision = "main",
+    lock: HubLock = None,
+) -> None:
+    """Take an adapter in the layout of AdapterHub as a run on text, instead of training one."""
+    from xlgrid.papers.pfeiffer2020.adapters import import_adapter
+    from xlgrid.training.recipe import Recipe
+
+    import_adapter(Recipe.model_validate_json(recipe), folder_of(encoder), place, output, revision, lock)
