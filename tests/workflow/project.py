@@ -7,11 +7,16 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import forked
+import pytest
 import yaml
+from plugin_fixture import install
 from shipped import STUDIES
 
 ROOT = Path(__file__).parents[2]
@@ -40,12 +45,12 @@ def small() -> dict[str, Any]:
     return study
 
 
-def project(folder: Path, study: dict[str, Any]) -> Path:
+def project(folder: Path, study: dict[str, Any], name: str = "demo") -> Path:
     """A copy of this project with one study, which finds the environment of the tests where `make` looks for it."""
-    for name in ("workflow", "rules", "notebooks", "envs", "laptop", "slurm"):
-        shutil.copytree(ROOT / name, folder / name)
-    for name in ("Snakefile", "config.yaml", "Makefile", "pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, folder)
+    for part in ("workflow", "rules", "notebooks", "envs", "laptop", "slurm"):
+        shutil.copytree(ROOT / part, folder / part)
+    for file in ("Snakefile", "config.yaml", "Makefile", "pyproject.toml", "README.md"):
+        shutil.copy(ROOT / file, folder)
     # One worker imports the libraries, and another process of pytest uses the other core.
     with (folder / "laptop" / "profile.v9+.yaml").open("a") as profile:
         profile.write("submitit-array-parallelism: 1\n")
@@ -53,7 +58,7 @@ def project(folder: Path, study: dict[str, Any]) -> Path:
     (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
     (folder / ".venv" / "installed").touch()
     (folder / "studies").mkdir()
-    write(folder, study)
+    write(folder, study, name)
     return folder
 
 
@@ -69,14 +74,51 @@ def commands(page: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
+def tiny(study: dict[str, Any], encoder: str = "mini-xlmr", steps: int = 5) -> dict[str, Any]:
+    """A study in one seed, with its encoder, its texts and its training cut down."""
+    study["encoders"][encoder]["scratch"] |= SIZES
+    study["encoders"][encoder]["training"] = FEW
+    study["text"] = {"sentences": 200}
+    study["training"] = [{"set": {"steps": steps, "batch_tokens": 512, "evaluations": 2}}]
+    study["grids"]["all"]["seed"] = [1]
+    return study
+
+
+def first() -> dict[str, Any]:
+    """The study `first`, which the studies of several pages extend, cut down and with sources of one language."""
+    study = tiny(yaml.safe_load(STUDIES["first"].read_text()))
+    study["tasks"]["ner"]["options"]["n"] = 100
+    study["grids"]["all"]["source"] = ["qa1"]
+    return study
+
+
 def shown(page: str) -> str:
     """The study that a page of docs/ shows."""
     [study] = blocks(page, "yaml")
     return study
 
 
-def write(folder: Path, study: dict[str, Any]) -> None:
-    (folder / "studies" / "demo.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+def write(folder: Path, study: dict[str, Any], name: str = "demo") -> None:
+    (folder / "studies" / f"{name}.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+
+
+@contextmanager
+def on_path(packages: Path) -> Iterator[None]:
+    """Let the Python of each command find packages in a folder, without a change of the environment of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        paths = [str(packages), os.environ.get("PYTHONPATH")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        yield
+
+
+@contextmanager
+def installed(page: str, folder: Path) -> Iterator[None]:
+    """The package that a page shows, as `pip install` leaves it in `installed` of the folder."""
+    [code], [about] = blocks(page, "python"), blocks(page, "toml")
+    package = tomllib.loads(about)["project"]
+    install(folder / "installed", package["name"], package["version"], code, package["entry-points"])
+    with on_path(folder / "installed"):
+        yield
 
 
 def shell(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
@@ -94,6 +136,25 @@ def shell(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=900,
     )
+
+
+def succeeds(folder: Path, *commands: str) -> None:
+    """Run commands, and fail with the end of the output of one that fails."""
+    for command in commands:
+        process = shell(folder, command)
+        assert process.returncode == 0, f"{command}\n{process.stdout[-2000:]}{process.stderr[-4000:]}"
+
+
+def refused(folder: Path, command: str) -> str:
+    """The output of a command that fails."""
+    process = shell(folder, command)
+    assert process.returncode != 0, process.stdout
+    return process.stdout + process.stderr
+
+
+def make(folder: Path, *files: str) -> None:
+    """Make files as a person would on a laptop."""
+    succeeds(folder, " ".join(["snakemake --profile laptop", *files]))
 
 
 def is_short(command: str) -> bool:

@@ -1,25 +1,31 @@
-"""The perplexity of an encoder without training, and of a run on the same text."""
+"""Retrieval, mining and the perplexity of an encoder without training, and of a run on the same text."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from project import planned, project, shell, small
+from project import make, planned, project, small
 
-CELLS = "results/demo/cells/perplexity/mini-xlmr"
-BARE, TUNED = f"{CELLS}/as-is/none/qb1/seed1.json", f"{CELLS}/full-ft/qa1/qb1/seed1.json"
+CELLS = "results/demo/cells"
+BARE = {task: f"{CELLS}/{task}/mini-xlmr/as-is/none/qa1-qb1/seed1.json" for task in ("tatoeba", "bucc")}
+BARE["perplexity"] = f"{CELLS}/perplexity/mini-xlmr/as-is/none/qb1/seed1.json"
+TUNED = f"{CELLS}/perplexity/mini-xlmr/full-ft/qa1/qb1/seed1.json"
 
 
 def study() -> dict[str, Any]:
-    """The demo with the task."""
+    """The demo with the three tasks."""
     demo = small()
+    for task in ("tatoeba", "bucc"):
+        demo["tasks"][task] = {"kind": task, "max_length": 64, "options": {"n": 100, "layer": 1}}
     demo["tasks"]["perplexity"] = {"kind": "perplexity", "max_length": 64}
     demo["methods"]["as-is"] = {}
-    axes = {"task": ["perplexity"], "encoder": ["mini-xlmr"], "target": ["qa1", "qb1"], "seed": [1]}
+    axes = {"encoder": ["mini-xlmr"], "seed": [1]}
+    bare = axes | {"method": ["as-is"], "source": ["none"]}
     demo["grids"] |= {
-        "bare": axes | {"method": ["as-is"], "source": ["none"]},
-        "tuned": axes | {"method": ["full-ft"], "source": ["qa1"]},
+        "pairs": bare | {"task": ["tatoeba", "bucc"], "target": ["qa1-qb1"]},
+        "bare": bare | {"task": ["perplexity"], "target": ["qa1", "qb1"]},
+        "tuned": axes | {"task": ["perplexity"], "method": ["full-ft"], "source": ["qa1"], "target": ["qa1", "qb1"]},
     }
     return demo
 
@@ -29,18 +35,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project(tmp_path_factory.mktemp("bare"), study())
 
 
-def test_a_bare_cell_takes_no_training_and_a_run_comes_beside_it(folder: Path) -> None:
-    # Two splits of three languages and of a pair for the pre-training, and the test set.
-    tokens = 2 * (3 + 1) + 1
-    assert planned(folder, BARE) == {"text": 3, "vocabulary": 1, "pretrain": 1, "tokens": tokens, "evaluate": 1}
-    process = shell(folder, f"snakemake --profile laptop {BARE}")
-    assert process.returncode == 0, process.stderr[-4000:]
-    assert planned(folder, TUNED) == {"tokens": 2, "train": 1, "evaluate": 1}
-    process = shell(folder, f"snakemake --profile laptop {TUNED}")
-    assert process.returncode == 0, process.stderr[-4000:]
-    bare, tuned = (json.loads((folder / path).read_text()) for path in (BARE, TUNED))
-    assert (bare["method"], bare["source"], bare["run"]) == ("as-is", "none", None)
+def test_bare_cells_take_no_training_and_another_layer_makes_the_tokens_again(folder: Path) -> None:
+    jobs = planned(folder, *BARE.values())
+    assert jobs["evaluate"] == len(BARE) and "train" not in jobs
+    make(folder, *BARE.values(), TUNED)
+    records = {task: json.loads((folder / path).read_text()) for task, path in BARE.items()}
+    tuned = json.loads((folder / TUNED).read_text())
+    assert (records["tatoeba"]["n"], records["bucc"]["n"]) == (20, 10)
+    assert records["tatoeba"]["options"]["layer"] == records["bucc"]["options"]["layer"] == 1
+    assert {(record["method"], record["source"], record["run"]) for record in records.values()} == {
+        ("as-is", "none", None)
+    }
     assert tuned["run"] == "results/demo/runs/perplexity/mini-xlmr/full-ft/qa1/seed1"
     # Of 200 sentences, rows 25, 75, 125 and 175.
-    assert bare["n"] == tuned["n"] == 4
-    assert bare["scores"]["perplexity"] != tuned["scores"]["perplexity"]
+    assert records["perplexity"]["n"] == tuned["n"] == 4
+    assert records["perplexity"]["scores"] != tuned["scores"]
+    assert planned(folder, *BARE.values(), TUNED) == {}
+    path = folder / "studies" / "demo.yaml"
+    path.write_text(path.read_text().replace("layer: 1", "layer: 0"))
+    assert planned(folder, *BARE.values()) == {"tokens": 2, "evaluate": 2}

@@ -83,40 +83,6 @@ def test_a_target_language_of_its_own_is_evaluated_with_the_demo_s_runs(own: Pat
     assert record["study"] == "wider" and record["run"] == "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
 
 
-@pytest.mark.parametrize(
-    ("changes", "jobs"),
-    [
-        ({}, {"train": 1, "evaluate": 3}),
-        ({"tasks": {"ner": {"max_length": 60}}}, {"tokens": 5, "train": 3, "evaluate": 9}),
-        (
-            {"tasks": {"ner": {"options": {"n": 90}}}},
-            {"meanings": 1, "data": 3, "tokens": 5, "train": 3, "evaluate": 9},
-        ),
-    ],
-)
-def test_a_study_makes_what_a_setting_concerns_that_it_changes(
-    finished: Path, changes: dict[str, Any], jobs: dict[str, int]
-) -> None:
-    write(finished, "changed", **changes)
-    exhibit = "results/changed/exhibits/ner-transfer.csv"
-    planned_jobs, studies = dry_run(finished, exhibit)
-    assert planned_jobs == {**jobs, "table": 1}
-    assert {study for study, _ in studies} == {"changed"}
-
-
-def test_a_cell_of_the_demo_is_refused_under_another_name_with_its_path(own: Path) -> None:
-    cell = "cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
-    refused = shell(own, f"snakemake --dry-run results/own/{cell}")
-    assert refused.returncode != 0
-    assert f"ask for results/demo/{cell}" in refused.stdout + refused.stderr
-
-
-def test_a_copy_with_its_times_has_nothing_to_do(finished: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    assert shell(finished, f"cp -a . {copy}").returncode == 0
-    assert planned(copy, LARGE) == {}
-
-
 def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(finished: Path, tmp_path: Path) -> None:
     """The command of docs/how-to/copying.md, of which no file changes but its time."""
     copy = tmp_path / "copy"

@@ -1,42 +1,15 @@
 """`xlgrid fetch` brings what a study needs from a Hub, locks it, and says what an offline machine needs; `xlgrid check` then agrees."""
 
-import os
 import shutil
 from pathlib import Path
 
 import hub
+import hub_server
 import pytest
 import yaml
 from project import project, shell, small
 
-COMMIT = "0123456789" * 4
-# Loaded by each Python before anything else: the Hub is a folder of repositories.
-DOUBLE = f'''
-import os
-from pathlib import Path
-from types import SimpleNamespace
-
-import huggingface_hub
-
-REPOSITORIES = Path(os.environ["HUB_DOUBLE"])
-
-
-def repo_info(self, repo_id, *, revision=None, repo_type=None, timeout=None, **more):
-    folder = REPOSITORIES / repo_id
-    if not folder.is_dir():
-        raise ConnectionError(f"there is no {{repo_id}}")
-    files = [SimpleNamespace(rfilename=path.name) for path in folder.iterdir()]
-    return SimpleNamespace(sha="{COMMIT}", siblings=files, card_data=None)
-
-
-def snapshot_download(repo_id, *, revision=None, **more):
-    assert revision == "{COMMIT}", revision
-    return str(REPOSITORIES / repo_id)
-
-
-huggingface_hub.HfApi.repo_info = repo_info
-huggingface_hub.snapshot_download = snapshot_download
-'''
+COMMIT = hub_server.commit_of("main")
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +19,12 @@ def fetched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     study["encoders"]["mini-xlmr"] = {"hub": "some/xlmr"}
     study["grids"] = {"ner": study["grids"]["ner"]}
     study["exhibits"], study["claims"] = {}, {}
-    folder = project(tmp_path_factory.mktemp("fetching"), study)
-    hub.write_xlmr(folder / "repositories/some/xlmr", ["one two three", "four five six"] * 50)
-    (folder / "double").mkdir()
-    (folder / "double/sitecustomize.py").write_text(DOUBLE)
-    with pytest.MonkeyPatch.context() as patch:
-        _with_double(patch, folder)
-        process = shell(folder, "xlgrid fetch demo")
-    assert process.returncode == 0, process.stderr[-4000:]
+    folder, repositories = project(tmp_path_factory.mktemp("fetching"), study), tmp_path_factory.mktemp("hub")
+    hub.write_xlmr(repositories / "models/some/xlmr/main", ["one two three", "four five six"] * 50)
+    with hub_server.serve(repositories) as address:
+        process = shell(folder, f"HF_HUB_OFFLINE=0 HF_ENDPOINT={address} HF_HOME={folder}/cache xlgrid fetch demo")
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
     return folder, process.stdout
-
-
-def _with_double(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    paths = [str(folder / "double"), os.environ.get("PYTHONPATH")]
-    patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-    patch.setenv("HUB_DOUBLE", str(folder / "repositories"))
 
 
 @pytest.mark.slow
@@ -82,7 +46,7 @@ def test_the_output_names_what_an_offline_machine_needs(fetched: tuple[Path, str
 
 @pytest.mark.slow
 def test_what_was_fetched_is_not_fetched_again_without_a_network(fetched: tuple[Path, str], tmp_path: Path) -> None:
-    """A copy of the project without a Hub, which the double's absence leaves unreachable, plans no job that fetches."""
+    """A copy of the project, without a Hub, plans no job that fetches."""
     folder, _ = fetched
     copy = tmp_path / "offline"
     shutil.copytree(folder, copy, symlinks=True)

@@ -1,9 +1,7 @@
 """The package of docs/how-to/head.md, installed as the page says: a loss that is no cross entropy, and metrics of all outcomes at once."""
 
 import csv
-import os
 import random
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 import yaml
-from plugin_fixture import install
-from project import FEW, SIZES, blocks, commands, project, shell
+from project import commands, installed, project, shown, succeeds, tiny
 from safetensors.torch import load_file
 from scipy import stats
 from transformers import XLMRobertaForSequenceClassification
@@ -49,29 +46,17 @@ def write_rows(path: Path, language: str, rows: int) -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project in which the package is installed and the table of the page's study, cut down, is made."""
-    [code], [about], [study] = blocks(PAGE, "python"), blocks(PAGE, "toml"), blocks(PAGE, "yaml")
-    package = tomllib.loads(about)["project"]
-    written = yaml.safe_load(study)
-    written["encoders"]["mini-xlmr"]["scratch"] |= SIZES
-    written["encoders"]["mini-xlmr"]["training"] = FEW
-    written["text"] = {"sentences": 200}
-    written["training"] = [{"set": {"steps": 40, "lr": 5e-3, "batch_tokens": 512, "evaluations": 4}}]
-    written["grids"]["all"]["seed"] = [*SEEDS]
+    study = tiny(yaml.safe_load(shown(PAGE)), steps=40)
+    study["training"][0]["set"] |= {"lr": 5e-3, "evaluations": 4}
+    study["grids"]["all"]["seed"] = [*SEEDS]
     sides = [{"target": "en"}, {"target": "de"}]
-    written["claims"] = {"harder": {"says": "German is harder than English.", "compare": sides, "expect": "greater"}}
-    folder = project(tmp_path_factory.mktemp("project"), written)
-    (folder / "studies" / "demo.yaml").rename(folder / "studies" / "sts.yaml")
-    install(folder / "installed", package["name"], package["version"], code, package["entry-points"])
+    study["claims"] = {"harder": {"says": "German is harder than English.", "compare": sides, "expect": "greater"}}
+    folder = project(tmp_path_factory.mktemp("project"), study, "sts")
     for language in WORDS:
         for split, rows in {"train": 200, "dev": 60, "test": 60}.items():
             write_rows(folder / "sts" / language / f"{split}.csv", language, rows)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(
-            "PYTHONPATH", os.pathsep.join(filter(None, [str(folder / "installed"), os.environ.get("PYTHONPATH")]))
-        )
-        for command in (*commands(PAGE), "snakemake --profile laptop results/sts/claims.md"):
-            process = shell(folder, command)
-            assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
+    with installed(PAGE, folder):
+        succeeds(folder, *commands(PAGE), "snakemake --profile laptop results/sts/claims.md")
         yield folder
 
 

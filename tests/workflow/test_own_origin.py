@@ -1,17 +1,14 @@
 """The package of docs/how-to/origin.md, installed as the page says: a study takes its data from a database, and follows a change of it."""
 
 import json
-import os
 import sqlite3
-import tomllib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
-from plugin_fixture import install
-from project import FEW, SIZES, blocks, commands, planned, project, shell
+from project import commands, installed, planned, project, refused, shown, succeeds, tiny
 
 from xlgrid.data.formats import read_table
 
@@ -30,30 +27,15 @@ def reviews(language: str, split: str) -> list[tuple[str, str, int]]:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project in which the package is installed and the table of the page's study, cut down, is made."""
-    [code], [about], [study] = blocks(PAGE, "python"), blocks(PAGE, "toml"), blocks(PAGE, "yaml")
-    package = tomllib.loads(about)["project"]
-    written = yaml.safe_load(study)
-    written["encoders"]["mini-xlmr"]["scratch"] |= SIZES
-    written["encoders"]["mini-xlmr"]["training"] = FEW
-    written["text"] = {"sentences": 200}
-    written["training"] = [{"set": {"steps": 5, "batch_tokens": 512, "evaluations": 1}}]
-    written["grids"]["all"]["seed"] = [1]
-    folder = project(tmp_path_factory.mktemp("project"), written)
-    (folder / "studies" / "demo.yaml").rename(folder / "studies" / "reviews.yaml")
-    install(folder / "installed", package["name"], package["version"], code, package["entry-points"])
+    folder = project(tmp_path_factory.mktemp("project"), tiny(yaml.safe_load(shown(PAGE))), "reviews")
     with closing(sqlite3.connect(folder / "reviews.db")) as database:
         for language in WORDS:
             database.execute(f"CREATE TABLE {language} (split TEXT, review TEXT, stars INTEGER)")
             for split in ROWS:
                 database.executemany(f"INSERT INTO {language} VALUES (?, ?, ?)", reviews(language, split))
         database.commit()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(
-            "PYTHONPATH", os.pathsep.join(filter(None, [str(folder / "installed"), os.environ.get("PYTHONPATH")]))
-        )
-        for command in commands(PAGE):
-            process = shell(folder, command)
-            assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
+    with installed(PAGE, folder):
+        succeeds(folder, *commands(PAGE))
         yield folder
 
 
@@ -71,9 +53,9 @@ def test_a_cell_is_evaluated_on_the_rows(built: Path) -> None:
 def test_a_table_that_is_missing_is_told_with_the_database(built: Path) -> None:
     study = (built / "studies" / "reviews.yaml").read_text()
     (built / "studies" / "wrong.yaml").write_text(study.replace("german", "dutch"))
-    process = shell(built, "snakemake --cores 1 results/wrong/data/reviews/de/test.parquet")
+    refused(built, "snakemake --cores 1 results/wrong/data/reviews/de/test.parquet")
     log = (built / "results/wrong/logs/data/reviews/de/test.log").read_text()
-    assert process.returncode != 0 and "reviews.db, table 'dutch'" in log
+    assert "reviews.db, table 'dutch'" in log
 
 
 @pytest.mark.parametrize(
@@ -89,8 +71,8 @@ def test_a_mistake_in_the_keys_of_the_place_is_told_with_its_neighbour(
     study = (built / "studies" / "reviews.yaml").read_text()
     assert old in study
     (built / "studies" / "misspelt.yaml").write_text(study.replace(old, new))
-    process = shell(built, "xlgrid check misspelt")
-    assert "tasks.reviews.data.place" in process.stderr and message in process.stderr
+    said = refused(built, "xlgrid check misspelt")
+    assert "tasks.reviews.data.place" in said and message in said
 
 
 def test_a_change_of_the_database_reads_the_data_again(built: Path) -> None:

@@ -6,26 +6,22 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
-from project import ROOT, planned, project, shell, small
-from shipped import STUDIES
+from project import ROOT, make, planned, project, refused, shell, small, write
 
 RULETAKER = "cells/ruletaker-d0/mini-bert/full-ft/en/fr/seed1.json"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project of the demo, a study that extends it with data of its own, the papers' studies, and a broken one."""
+    """A project of the demo, a study that extends it with data and an encoder of its own, and a broken one."""
     root = project(tmp_path_factory.mktemp("paths"), small())
-    for name in ("foroutan2023", "foroutan2023-mini", "pfeiffer2020", "pfeiffer2020-mini"):
-        shutil.copy(STUDIES[name], root / "studies")
     mine = {
         "extends": "demo",
         "tasks": {"ner": {"data": {"local": "mine/{language}/{split}.jsonl"}}},
         "encoders": {"mini-bert": {"scratch": None, "training": None, "path": "encoder"}},
         "exhibits": {"ner-full-ft": None, "ner-bitfit-minus-full-ft": None, "learning-curves": None},
     }
-    (root / "studies" / "mine.yaml").write_text(yaml.safe_dump(mine))
+    write(root, mine, "mine")
     (root / "studies" / "broken.yaml").write_text("title: [\n")
     for language in ("qa1", "qa2", "qb1"):
         for split in ("train", "dev", "test"):
@@ -46,12 +42,6 @@ def change(file: Path, content: bytes) -> None:
     os.utime(file, (later, later))
 
 
-def refused(folder: Path, command: str) -> str:
-    process = shell(folder, f"snakemake --dry-run {command}")
-    assert process.returncode != 0, process.stdout
-    return process.stdout + process.stderr
-
-
 def test_exhibits_of_several_studies_are_planned_in_one_call(folder: Path) -> None:
     """The same names mean other rules in each: `mine` reads the data that the demo generates."""
     exhibits = ["results/demo/exhibits/ner-transfer.csv", "results/mine/exhibits/ner-transfer.csv"]
@@ -67,13 +57,6 @@ def test_exhibits_of_several_studies_are_planned_in_one_call(folder: Path) -> No
     assert (alone[1].get("data"), alone[1].get("fetch_data")) == (None, 5)
 
 
-def test_exhibits_of_the_papers_are_planned_without_options(folder: Path) -> None:
-    jobs = planned(
-        folder, "results/foroutan2023-mini/exhibits/table06.csv", "results/pfeiffer2020-mini/exhibits/table05.csv"
-    )
-    assert jobs["table"] == 2 and "compared" not in jobs
-
-
 def test_a_path_may_be_written_in_other_ways(folder: Path) -> None:
     for path in ("./results/mine/summary.csv", "studies/../results/mine//summary.csv"):
         assert planned(folder, path)["report_notebook"] == 1
@@ -83,33 +66,18 @@ def test_a_broken_default_does_not_disturb_a_named_study(folder: Path) -> None:
     (folder / "config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")
     try:
         assert planned(folder, "--cores all", f"results/demo/{RULETAKER}")["evaluate"] == 1
-        assert "broken.yaml:2: not valid YAML" in refused(folder, "")
-        assert "broken.yaml:2: not valid YAML" in refused(folder, f"all results/demo/{RULETAKER}")
+        assert "broken.yaml:2: not valid YAML" in refused(folder, "snakemake --dry-run")
+        assert "broken.yaml:2: not valid YAML" in refused(folder, f"snakemake --dry-run all results/demo/{RULETAKER}")
         assert planned(folder, "--config study=demo")["all"] == 1
     finally:
         shutil.copy(ROOT / "config.yaml", folder)
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("results/dmo/report.html", "unknown study 'dmo', did you mean 'demo'"),
-        ("results/broken/report.html", "broken.yaml:2: not valid YAML"),
-        ("--config stduy=demo", "unknown setting 'stduy', did you mean 'study'"),
-        ("results/demo/report.html results/mine/claims.html", "study mine has no claims"),
-        ("results/mine/exhibits/ner-full-ft.csv", "nothing makes results/mine/exhibits/ner-full-ft.csv"),
-    ],
-)
-def test_a_mistake_is_told_before_any_job(folder: Path, command: str, message: str) -> None:
-    assert message in refused(folder, command)
-
-
-@pytest.mark.parametrize(("options", "processes"), [("", 1), ("--set-resources pretrain:gpus=3", 3)])
-def test_a_pretraining_has_a_process_for_each_gpu_of_its_job(folder: Path, options: str, processes: int) -> None:
+def test_a_pretraining_has_a_process_for_each_gpu_of_its_job(folder: Path) -> None:
     """The profile of a cluster says how many."""
-    process = shell(folder, f"snakemake -n -p results/demo/encoders/mini-xlmr/model.safetensors {options}")
-    assert process.returncode == 0, process.stderr
-    assert f"--processes {processes} " in process.stdout
+    encoder = "results/demo/encoders/mini-xlmr/model.safetensors"
+    process = shell(folder, f"snakemake -n -p {encoder} --set-resources pretrain:gpus=3")
+    assert "--processes 3 " in process.stdout, process.stderr
 
 
 def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> None:
@@ -130,13 +98,12 @@ def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> 
 
 def test_a_changed_file_of_ones_own_is_read_again_and_a_missing_one_is_told(folder: Path) -> None:
     target, own = "results/mine/data/ner/qb1/test.parquet", folder / "mine/qb1/test.jsonl"
-    process = shell(folder, f"snakemake --profile laptop {target}")
-    assert process.returncode == 0, process.stderr[-3000:]
+    make(folder, target)
     assert planned(folder, target) == {}
     change(own, own.read_bytes() * 2)
     assert planned(folder, target) == {"fetch_data": 1}
     own.rename(own.with_suffix(".aside"))
-    output = refused(folder, target)
+    output = refused(folder, f"snakemake --dry-run {target}")
     own.with_suffix(".aside").rename(own)
     assert "Missing input files for rule fetch_data" in output and "mine/qb1/test.jsonl" in output
 
@@ -144,48 +111,15 @@ def test_a_changed_file_of_ones_own_is_read_again_and_a_missing_one_is_told(fold
 def test_a_changed_encoder_of_ones_own_is_copied_again_and_a_missing_file_is_told(folder: Path) -> None:
     target, own = "results/mine/encoders/mini-bert/config.json", folder / "encoder"
     source = folder / "results/demo/encoders/mini-bert"
-    process = shell(folder, f"snakemake --profile laptop {source.relative_to(folder)}/config.json")
-    assert process.returncode == 0, process.stderr[-3000:]
+    make(folder, f"{source.relative_to(folder)}/config.json")
     for file in source.iterdir():
         shutil.copy(file, own)
-    process = shell(folder, f"snakemake --profile laptop {target}")
-    assert process.returncode == 0, process.stderr[-3000:]
+    make(folder, target)
     assert planned(folder, target) == {}
     weights = own / "model.safetensors"
     change(weights, weights.read_bytes()[:-1] + b"x")
     assert planned(folder, target) == {"fetch_encoder": 1}
     (own / "model.safetensors").rename(own / "aside")
-    output = refused(folder, target)
+    output = refused(folder, f"snakemake --dry-run {target}")
     (own / "aside").rename(own / "model.safetensors")
     assert "Missing input files for rule fetch_encoder" in output and "encoder/model.safetensors" in output
-
-
-def test_settings_that_change_no_result_train_nothing_again(folder: Path) -> None:
-    run = "results/demo/runs/ruletaker-d0/mini-bert/full-ft/en/seed1/run.json"
-    process = shell(folder, f"snakemake --profile laptop {run}")
-    assert process.returncode == 0, process.stderr[-3000:]
-    study = small()
-    try:
-        study["training"][0]["set"] |= {"checkpoint_seconds": 5, "micro_batch_tokens": 128}
-        (folder / "studies/demo.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-        assert planned(folder, run) == {}
-        study["training"][0]["set"]["lr"] = 0.5
-        (folder / "studies/demo.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-        assert planned(folder, run) == {"train": 1}
-    finally:
-        (folder / "studies/demo.yaml").write_text(yaml.safe_dump(small(), sort_keys=False))
-
-
-def test_a_workflow_of_someone_else_uses_the_rules_as_a_module(folder: Path) -> None:
-    """With settings, files and targets of its own."""
-    (folder / "Outer.smk").write_text(
-        'module grid:\n    snakefile: "workflow/Snakefile"\n    config: {"study": "demo", "hub_lock": "hub.lock.yaml", "more": 1}\n\n'
-        "use rule * from grid as grid_*\n\n"
-        "rule outer:\n"
-        f'    input: "results/demo/{RULETAKER}"\n'
-        '    output: "results/outer/all.txt"\n'
-        '    log: "outer.log"\n'
-        '    shell: "touch {output}"\n'
-    )
-    jobs = planned(folder, "--snakefile Outer.smk results/outer/all.txt")
-    assert (jobs["outer"], jobs["grid_evaluate"]) == (1, 1)

@@ -1,6 +1,5 @@
 """What `xlgrid new` writes runs at once, as the command says; here with fewer steps and examples."""
 
-import os
 import re
 import shutil
 import sys
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from plugin_fixture import install
-from project import ROOT, project, shell, small
+from project import ROOT, make, on_path, project, small, succeeds
 
 
 def fewer(study: Path) -> None:
@@ -31,57 +30,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project(tmp_path_factory.mktemp("project"), small())
 
 
-def put_on_path(packages: Path, patch: pytest.MonkeyPatch) -> None:
-    """Let Python find packages without a change of the environment of the tests."""
-    patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")])))
-
-
-def runs(folder: Path, *commands: str) -> None:
-    for command in commands:
-        process = shell(folder, command)
-        assert process.returncode == 0, f"{command}\n{process.stdout[-2000:]}{process.stderr[-4000:]}"
-
-
-def make(*names: str) -> str:
-    """The command that makes the tables of starting points."""
-    return " ".join(["snakemake --profile laptop", *(f"results/{name}/exhibits/transfer.md" for name in names)])
-
-
 @pytest.mark.slow
 def test_starting_points_make_their_tables(folder: Path) -> None:
     names = {"study": "mine", "task": "pets", "language": "qa9"}
     for kind, name in names.items():
-        runs(folder, f"xlgrid new {kind} {name}")
+        succeeds(folder, f"xlgrid new {kind} {name}")
         fewer(folder / "studies" / f"{name}.yaml")
-        runs(folder, f"xlgrid check {name}")
-    runs(folder, make(*names.values()))
-    missing = [name for name in names.values() if not (folder / f"results/{name}/exhibits/transfer.md").exists()]
-    assert not missing
+        succeeds(folder, f"xlgrid check {name}")
+    make(folder, *(f"results/{name}/exhibits/transfer.md" for name in names.values()))
 
 
 @pytest.mark.slow
-def test_a_method_passes_its_own_test_and_makes_its_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_passes_its_own_test_and_makes_its_table(folder: Path) -> None:
     """The package is installed as `pip install` leaves it."""
-    put_on_path(folder / "installed", monkeypatch)
-    runs(folder, "xlgrid new method norm-tuning")
+    succeeds(folder, "xlgrid new method norm-tuning")
     package = folder / "methods" / "norm-tuning"
     points = {"xlgrid.methods": {"norm-tuning": "xlgrid_norm_tuning:NormTuning"}}
     code = (package / "xlgrid_norm_tuning.py").read_text()
     install(folder / "installed", "xlgrid-norm-tuning", "0.1", code, points)
     fewer(folder / "studies" / "norm-tuning.yaml")
-    runs(folder, f"{sys.executable} -m pytest -q -p no:cacheprovider {package}", make("norm-tuning"))
+    with on_path(folder / "installed"):
+        succeeds(folder, f"{sys.executable} -m pytest -q -p no:cacheprovider {package}")
+        make(folder, "results/norm-tuning/exhibits/transfer.md")
 
 
 @pytest.mark.slow
-def test_a_natural_language_is_planned_with_its_lexicon(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_natural_language_is_planned_with_its_lexicon(folder: Path) -> None:
     """The lexicon is written into a copy of the library."""
     library = folder / "library"
     shutil.copytree(ROOT / "src", library)
-    put_on_path(library, monkeypatch)
-    runs(folder, f"{sys.executable} -m xlgrid new language nl")
-    assert (library / "xlgrid/synthetic/lexicons/nl.yaml").exists()
-    runs(
-        folder,
-        f"{sys.executable} -m xlgrid check nl",
-        f"PATH=.venv/bin:$PATH snakemake --dry-run {make('nl').split()[-1]}",
-    )
+    with on_path(library):
+        succeeds(folder, f"{sys.executable} -m xlgrid new language nl")
+        assert (library / "xlgrid/synthetic/lexicons/nl.yaml").exists()
+        succeeds(
+            folder,
+            f"{sys.executable} -m xlgrid check nl",
+            "PATH=.venv/bin:$PATH snakemake --dry-run results/nl/exhibits/transfer.md",
+        )

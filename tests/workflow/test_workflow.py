@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import CELLS, cells, planned, project, shell, small, write
+from project import cells, planned, project, shell, small, write
 
 CELL = "cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
 
@@ -31,12 +31,6 @@ def without(path: Path) -> Iterator[None]:
         yield
     finally:
         aside.rename(path)
-
-
-def test_a_deleted_cell_is_the_only_one_evaluated_again(finished: Path) -> None:
-    with without(finished / "results/demo" / CELL):
-        jobs = planned(finished)
-    assert (jobs.get("evaluate"), jobs.get("train")) == (1, None)
 
 
 @pytest.mark.parametrize(
@@ -87,21 +81,6 @@ def test_claims_are_judged_beside_the_report(finished: Path) -> None:
     assert "has no claims" in refused.stdout + refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        ("claim.html", "The nearest file is results/demo/claims.html"),
-        ("exhibits/claims.html", "claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html"),
-    ],
-)
-def test_a_misspelt_file_of_the_claims_says_what_exists(tmp_path: Path, file: str, message: str) -> None:
-    study = small()
-    study["claims"] = {"chance": {"says": "It guesses.", "against": 50, "expect": "less", "select": {"task": "ner"}}}
-    refused = shell(project(tmp_path, study), f"snakemake --dry-run results/demo/{file}")
-    assert refused.returncode != 0
-    assert message in refused.stdout + refused.stderr
-
-
 def test_a_method_s_learning_rate_concerns_that_method_only(finished: Path) -> None:
     study = small()
     study["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e-3}})
@@ -110,45 +89,10 @@ def test_a_method_s_learning_rate_concerns_that_method_only(finished: Path) -> N
     assert not jobs.keys() & {"data", "text", "pretrain", "tokens"}
 
 
-def test_another_target_language_adds_its_cells_only(finished: Path) -> None:
-    study = small()
-    study["languages"].append("qb2")
-    study["grids"]["ner"]["languages"].append("qb2")
-    jobs = changed(finished, study)
-    # One language of data, its test set in tokens, a cell for each of the two methods.
-    assert {rule: jobs.get(rule) for rule in ("data", "tokens", "train", "evaluate", "pretrain", "text")} == {
-        "data": 1,
-        "tokens": 1,
-        "train": None,
-        "evaluate": 2,
-        "pretrain": None,
-        "text": None,
-    }
-
-
 def test_another_title_of_an_exhibit_renders_it_again(finished: Path) -> None:
     study = small()
     study["exhibits"]["ner-transfer"]["title"] = "Another"
     assert changed(finished, study).keys() == {"all", "table", "report_notebook", "report_html"}
-
-
-def test_an_exhibit_needs_the_cells_that_it_shows(finished: Path) -> None:
-    jobs = planned(finished, "--forceall", "results/demo/exhibits/ner-full-ft.csv")
-    assert (jobs["train"], jobs["evaluate"]) == (1, 3), "only those of full fine-tuning"
-
-
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ("ner/mini-xlmr/bitfut/qa1/qb1/seed1.json", "did you mean 'bitfit'"),
-        ("ner/mini-xlmr/bitfit/qa1/qb1/seed7.json", "unknown seed '7'"),
-        ("ner/mini-xlmr/bitfit/en/fr/seed1.json", "no grid of study demo has this combination"),
-    ],
-)
-def test_a_misspelt_target_says_what_exists(finished: Path, target: str, message: str) -> None:
-    process = shell(finished, f"snakemake --dry-run {CELLS}/{target}")
-    assert process.returncode != 0
-    assert message in process.stdout + process.stderr
 
 
 def test_a_comparison_with_published_numbers_has_a_job_and_comes_with_the_report(tmp_path: Path) -> None:
@@ -173,21 +117,6 @@ def test_a_comparison_with_published_numbers_has_a_job_and_comes_with_the_report
     process = shell(folder, "xlgrid exhibit demo ner-full-ft --published --output results/demo/exhibits")
     assert process.returncode == 0, process.stderr
     assert "| 50.0 |" in " ".join((folder / "results/demo/exhibits/ner-full-ft-published.md").read_text().split())
-
-
-@pytest.mark.parametrize(
-    ("name", "message"), [("ner-fulft.csv", "ner-full-ft.csv"), ("ner-full-ft.cvs", "ner-full-ft.csv")]
-)
-def test_a_misspelt_exhibit_says_what_exists(finished: Path, name: str, message: str) -> None:
-    process = shell(finished, f"snakemake --dry-run results/demo/exhibits/{name}")
-    assert process.returncode != 0
-    assert f"The nearest file is results/demo/exhibits/{message}" in process.stdout + process.stderr
-
-
-def test_an_unknown_study_names_those_that_exist(finished: Path) -> None:
-    process = shell(finished, "snakemake --dry-run --config study=dmo")
-    assert process.returncode != 0
-    assert "did you mean 'demo'" in process.stdout + process.stderr
 
 
 def test_a_job_that_is_killed_without_a_word_is_told(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ class Dispatcher:
         self.error: Exception | None = None
         self.running: list[RunningJob] = []
         self.news: list[str] = []
-        self.is_cancelled = self.has_rested = False
 
     def add(self, described: list[tuple[Job, Request, str | None]]) -> None:
         self.added += [job.key for job, _, _ in described]
@@ -46,17 +45,11 @@ class Dispatcher:
             raise self.error
         return self.fetch()
 
-    def cancel(self) -> None:
-        self.is_cancelled = True
-
     def wind_down(self) -> list[RunningJob]:
         return self.running
 
     def remind_of(self, kind: str, news: str) -> None:
         self.news.append(news)
-
-    def rest(self) -> None:
-        self.has_rested = True
 
 
 class Alone(Executor):
@@ -65,7 +58,6 @@ class Alone(Executor):
     Attributes:
         events: what Snakemake would learn: a word, and the output of a job.
         messages: of failures.
-        backups: paths that were backed up.
         marks: outputs of jobs that Snakemake takes for under way.
     """
 

@@ -6,12 +6,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from clocked import Clock, Cluster, poll, submitted
-from snakemake.scheduling.job_scheduler import JobScheduler
 from waiting import wait_for
 from workflow import LOCAL, environment, project
 
@@ -34,19 +31,18 @@ class Scheduler:
 # The handler.
 
 
-def test_the_first_sigterm_is_noted_and_the_second_ends_the_run() -> None:
+@pytest.mark.parametrize("signals", [(TERM, TERM), (HANGUP,)])
+def test_the_first_sigterm_is_noted_and_the_second_or_the_end_of_the_terminal_ends_the_run(
+    signals: tuple[int, ...],
+) -> None:
     requests = Requests(type("Own", (Scheduler,), {"exit_gracefully": Scheduler.exit_gracefully}))
-    requests.take(TERM, None)
-    assert requests.first == "SIGTERM"
+    *before, last = signals
+    for number in before:
+        requests.take(number, None)
+    assert requests.first == ("SIGTERM" if before else "")
     with pytest.raises(KeyboardInterrupt):
-        requests.take(TERM, None)
+        requests.take(last, None)
     requests.take(TERM, None)
-
-
-def test_the_end_of_the_terminal_ends_the_run_at_once() -> None:
-    requests = Requests(type("Own", (Scheduler,), {"exit_gracefully": Scheduler.exit_gracefully}))
-    with pytest.raises(KeyboardInterrupt):
-        requests.take(HANGUP, None)
 
 
 def test_a_second_executor_in_a_process_finds_snakemake_s_own_function() -> None:
@@ -55,45 +51,6 @@ def test_a_second_executor_in_a_process_finds_snakemake_s_own_function() -> None
     assert second.snakemake(scheduler()) == "Snakemake's own"
     scheduler().exit_gracefully(TERM, None)  # type: ignore[call-arg]
     assert (first.first, second.first) == ("", "SIGTERM")
-
-
-def test_snakemake_installs_the_function_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The contract: its scheduler makes the executor, and then installs its method as the handler of SIGTERM."""
-    monkeypatch.setattr(JobScheduler, "exit_gracefully", JobScheduler.exit_gracefully)
-    requests: list[Requests] = []
-
-    class Plugin:
-        def executor(self, workflow: Any, logger: Any) -> None:
-            requests.append(Requests(JobScheduler))
-
-    class Settings:
-        def __getattr__(self, name: str) -> Any:
-            return Settings()
-
-        def __getitem__(self, name: str) -> Any:
-            return SimpleNamespace(value=None)
-
-        def __call__(self, *arguments: Any, **options: Any) -> Any:
-            return []
-
-        def __iter__(self) -> Any:
-            return iter(())
-
-        def items(self) -> Any:
-            return []
-
-        expand_items = __call__
-
-    before = signal.getsignal(TERM)
-    try:
-        workflow = Settings()
-        workflow.local_exec = True  # type: ignore[attr-defined]
-        workflow.dryrun = True  # type: ignore[attr-defined]
-        JobScheduler(workflow, Plugin(), Settings(), Settings())  # type: ignore[arg-type]
-        os.kill(os.getpid(), TERM)
-        wait_for(lambda: requests[0].first, "the handler is another")
-    finally:
-        signal.signal(TERM, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, TERM])

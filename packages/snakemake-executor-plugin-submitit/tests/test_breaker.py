@@ -85,15 +85,10 @@ def test_a_job_that_a_place_has_failed_is_submitted_again_and_has_not_failed(slu
     slurm.end("a", "bad", failures.HOST)
     assert slurm.verdicts == {}
     assert slurm.waiting() == ["a"]
+    assert any("No space left on device" in message and "bad" in message for message in slurm.messages)
     slurm.end("a", "good")
     assert slurm.verdicts == {"a": None}
     assert not (slurm.head.folder / "failures.jsonl").exists()
-
-
-def test_the_trouble_is_told_in_its_own_words(slurm: Site) -> None:
-    slurm.add("a")
-    slurm.end("a", "bad", failures.HOST)
-    assert any("No space left on device" in message and "bad" in message for message in slurm.messages)
 
 
 def test_after_a_failure_one_job_tries_elsewhere_before_the_others_follow(slurm: Site) -> None:

@@ -96,42 +96,21 @@ def test_a_status_is_read_as_it_was_written(folder: Path, state: str, is_final: 
     assert status.final is is_final
 
 
-def test_a_status_that_is_known_is_not_read_again(folder: Path) -> None:
-    for number in range(3):
+def test_of_the_files_of_statuses_each_whole_one_is_read_and_a_closed_job_has_ended(folder: Path) -> None:
+    """Other files are still being written, damaged, or of another version."""
+    for number in range(4):
         STATUS.write(folder, number)
-    assert [number for number, _, _ in read_statuses(folder, lambda number: number == 1)] == [0, 2]
-
-
-@pytest.mark.parametrize("name", ["0.json", "0.closed"])
-def test_only_a_damaged_status_is_skipped_and_a_closed_job_has_ended(folder: Path, name: str) -> None:
-    STATUS.write(folder, 1)
-    (folder / "status" / name).write_text("{")
-    ended = [number for number, status, closed in read_statuses(folder) if closed and status.state == "done"]
-    assert ended == ([0] if name == "0.closed" else [])
-    assert 1 in [number for number, _, _ in read_statuses(folder)]
-
-
-def test_files_that_are_still_being_written_are_no_statuses(folder: Path) -> None:
-    for name in (".0.json.77", ".probe.77", "x.json", "y.closed", "3.tmp"):
+    for number in (0, 1, 9):
+        close_job(folder, number)
+    (folder / "status" / "1.closed").write_text("{")
+    (folder / "status" / "2.json").write_text("{")
+    for name in (".0.json.77", ".probe.77", "x.json", "y.closed", "5.tmp"):
         (folder / "status" / name).write_text("{}")
-    assert list(read_statuses(folder)) == []
-
-
-def test_a_status_of_another_version_is_skipped(folder: Path) -> None:
-    (folder / "status" / "0.json").write_text('{"state": "done", "mood": "good"}')
-    STATUS.write(folder, 1)
-    assert [number for number, _, _ in read_statuses(folder)] == [1]
-
-
-def test_a_bundle_that_is_gone_has_no_statuses(tmp_path: Path) -> None:
-    assert list(read_statuses(tmp_path / "nowhere")) == []
-
-
-def test_a_closed_job_keeps_its_status(folder: Path) -> None:
-    STATUS.write(folder, 0)
-    close_job(folder, 0)
-    close_job(folder, 1)
-    assert list(read_statuses(folder)) == [(0, STATUS, True)]
+    (folder / "status" / "6.json").write_text('{"state": "done", "mood": "good"}')
+    statuses = {number: (status, closed) for number, status, closed in read_statuses(folder)}
+    assert (statuses[0], statuses[3]) == ((STATUS, True), (STATUS, False))
+    assert statuses.keys() == {0, 1, 3} and (statuses[1][0].state, statuses[1][1]) == ("done", True)
+    assert list(read_statuses(folder / "nowhere")) == []
 
 
 def test_a_look_at_the_server_of_the_file_system_leaves_nothing(folder: Path, tmp_path: Path) -> None:

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 from stub import Stub, add, dispatcher, finish
 
-from snakemake_executor_plugin_submitit import bundles, dispatch, failures
+from snakemake_executor_plugin_submitit import bundles, dispatch
 from snakemake_executor_plugin_submitit.bundles import Job
-from snakemake_executor_plugin_submitit.clusters.cluster import Refused
 from snakemake_executor_plugin_submitit.clusters.commands import Commands
-from snakemake_executor_plugin_submitit.dispatch import Unreachable
 from snakemake_executor_plugin_submitit.resources import Request
 
 
@@ -95,56 +93,6 @@ def test_a_submission_that_was_under_way_at_an_interruption_is_revoked_and_cance
     assert (bundle.parent / "revoked").exists(), "its worker would run the job"
 
 
-class Silent(Stub):
-    """A cluster that cannot be asked about its tasks."""
-
-    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
-        raise OSError("squeue: Unable to contact slurm controller")
-
-
-class SilentFromTheStart(Stub):
-    """A cluster that does not even tell its limits."""
-
-    def learn(self) -> None:
-        raise OSError("scontrol: Unable to contact slurm controller")
-
-
-@pytest.mark.parametrize("silent", [Silent, SilentFromTheStart])
-def test_a_silent_cluster_is_reported_again_and_ends_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: type[Stub]
-) -> None:
-    monkeypatch.setattr(dispatch, "REMIND", 0.2)
-    head, messages = dispatcher(silent(), tmp_path / "ledger", unreachable_minutes=1 / 60)
-    add(head, "job")
-    began = time.monotonic()
-    with pytest.raises(Unreachable, match="--submitit-unreachable-minutes"):
-        while time.monotonic() < began + 30:
-            head.poll()
-            time.sleep(0.05)
-    assert time.monotonic() - began >= 1
-    assert sum("Unable to contact slurm controller" in message for message in messages) >= 3, messages
-
-
-def test_an_answer_ends_the_silence(tmp_path: Path) -> None:
-    class Sometimes(Silent):
-        answers = False
-
-        def states(self, tasks: Collection[str]) -> dict[str, str | None]:
-            return Stub.states(self, tasks) if self.answers else super().states(tasks)
-
-    cluster = Sometimes()
-    head, _ = dispatcher(cluster, tmp_path / "ledger", unreachable_minutes=0.5 / 60)
-    add(head, "job")
-    head.poll()
-    head.poll()
-    assert head.silent_since is not None
-    cluster.answers = True
-    head.poll()
-    time.sleep(0.6)
-    assert head.poll() == []
-    assert head.silent_since is None
-
-
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Folders that cannot be listed."""
@@ -187,34 +135,6 @@ def test_an_unreadable_bundle_holds_up_no_other(tmp_path: Path, broken: set[str]
     assert [(verdict.job.key, verdict.cause) for verdict in head.poll()][:1] == [("first", None)]
 
 
-def test_a_bundle_that_stays_unreadable_fails_its_jobs_at_last(tmp_path: Path, broken: set[str]) -> None:
-    cluster = Stub()
-    head, _ = dispatcher(cluster, tmp_path / "ledger", unreachable_minutes=0.3 / 60)
-    add(head, "job")
-    head.poll()
-    broken.add(str(cluster.submitted[0] / "status"))
-    cluster.state = "COMPLETED"
-    assert head.poll() == []
-    time.sleep(0.4)
-    [verdict] = head.poll()
-    assert (verdict.cause, "Input/output error" in verdict.message) == (failures.UNREADABLE, True)
-
-
-def test_a_refused_job_does_not_keep_the_next_from_being_submitted(tmp_path: Path) -> None:
-    class Choosy(Stub):
-        def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
-            if request.minutes == 7:
-                raise Refused("never")
-            return super().submit(folder, name, bundles, request, minutes)
-
-    cluster = Choosy()
-    head, _ = dispatcher(cluster, tmp_path / "ledger")
-    add(head, "refused", "accepted")
-    assert [(verdict.job.key, verdict.cause) for verdict in head.poll()] == [("refused", failures.REFUSED)]
-    assert cluster.jobs() == [["accepted"]]
-    assert not head.submitter.buffer
-
-
 def test_the_ledger_is_for_the_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
     """A colleague who may write there could replace what the tasks run."""
     umask = os.umask(0o002)
@@ -250,9 +170,12 @@ def test_commands_under_way_are_stopped_when_the_head_ends() -> None:
     assert commands.limit < 10
 
 
-def test_a_command_that_fails_says_why() -> None:
-    with pytest.raises(OSError, match=r"^bash: no such queue$"):
-        Commands().run("bash", "-c", "echo no such queue >&2; exit 3")
+@pytest.mark.parametrize(
+    ("script", "words"), [("echo no such queue >&2; exit 3", "no such queue"), ("exit 3", "exit code 3")]
+)
+def test_a_command_that_fails_says_why(script: str, words: str) -> None:
+    with pytest.raises(OSError, match=f"^bash: {words}$"):
+        Commands().run("bash", "-c", script)
 
 
 def test_groups_of_jobs_that_are_ready_together_are_submitted_together(tmp_path: Path) -> None:
@@ -272,12 +195,3 @@ def test_groups_of_jobs_that_are_ready_together_are_submitted_together(tmp_path:
     head.add([(Job("c", "rule", "shell", "true"), Request(bundle=10), None)])
     head.poll()
     assert len(cluster.submitted) == 2, "a small bundle does not wait for more jobs while others run"
-
-
-def test_short_jobs_fill_a_bundle_up_to_the_number_that_was_asked_for_and_no_further(tmp_path: Path) -> None:
-    cluster = Stub()
-    head, _ = dispatcher(cluster, tmp_path)
-    head.judge.durations = {"rule": (10, 1.0)}
-    head.add([(Job(str(number), "rule", "shell", "true"), Request(bundle=3), None) for number in range(9)])
-    head.poll()
-    assert {len(jobs) for jobs in cluster.jobs()} == {3}

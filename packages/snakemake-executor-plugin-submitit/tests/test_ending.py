@@ -1,10 +1,9 @@
 """The end of a head: it cancels its tasks, and waits for those that are about to end."""
 
 from collections.abc import Collection
-from pathlib import Path
 
 import pytest
-from clocked import Clock, Cluster, begin, poll, submitted
+from clocked import Clock, Cluster, poll, submitted
 from stub import finish
 
 from snakemake_executor_plugin_submitit.bundles import Job
@@ -73,22 +72,6 @@ def test_a_head_that_ends_waits_for_a_task_whose_jobs_have_ended_and_leaves_the_
     assert cluster.cancelled == []
 
 
-def test_tasks_of_this_machine_end_without_a_long_pause(
-    clock: Clock, cluster: Cluster, tmp_path: Path, messages: list[str]
-) -> None:
-    cluster.is_local = True  # type: ignore[misc]
-    head = begin(cluster, tmp_path, messages)
-    submitted(head, clock)
-    head.cancel()
-    head.rest(2)
-    assert all(0 < seconds < 0.5 for seconds in clock.sleeps)
-
-
-def test_a_head_that_ends_without_tasks_does_not_wait(head: Dispatcher, clock: Clock, cluster: Cluster) -> None:
-    head.rest()
-    assert (clock.sleeps, cluster.asked) == ([], [])
-
-
 def test_a_head_gives_up_on_tasks_that_do_not_end_cancels_them_again_and_names_them(
     head: Dispatcher, clock: Clock, cluster: Cluster, messages: list[str]
 ) -> None:
@@ -101,27 +84,16 @@ def test_a_head_gives_up_on_tasks_that_do_not_end_cancels_them_again_and_names_t
     assert messages == ["submitit: still in the queue of queue, please cancel: 1_0"]
 
 
-def test_a_head_that_ends_does_not_wait_for_a_cluster_that_hangs(
-    head: Dispatcher, clock: Clock, cluster: Cluster, messages: list[str]
+@pytest.mark.parametrize(("error", "questions"), [(TimeoutError("no answer"), 1), (OSError("no answer"), 5)])
+def test_a_head_that_ends_asks_a_cluster_again_that_refuses_but_not_one_that_hangs(
+    head: Dispatcher, clock: Clock, cluster: Cluster, messages: list[str], error: OSError, questions: int
 ) -> None:
     submitted(head, clock)
     head.cancel()
-    cluster.silent = TimeoutError("squeue did not answer")
-    count = len(cluster.asked)
-    head.rest()
-    assert len(cluster.asked) == count + 1
-    assert messages == ["submitit: still in the queue of queue, please cancel: 1_0"]
-
-
-def test_a_head_that_ends_asks_a_cluster_again_that_refuses(
-    head: Dispatcher, clock: Clock, cluster: Cluster, messages: list[str]
-) -> None:
-    submitted(head, clock)
-    head.cancel()
-    cluster.silent = OSError("no answer")
+    cluster.silent = error
     count = len(cluster.asked)
     head.rest(5)
-    assert len(cluster.asked) == count + 5
+    assert len(cluster.asked) == count + questions
     assert messages == ["submitit: still in the queue of queue, please cancel: 1_0"]
 
 

@@ -93,12 +93,6 @@ def test_status_is_found_while_it_is_closed(bundle: Path, monkeypatch: pytest.Mo
     ]
 
 
-def test_what_was_closed_has_ended_even_if_its_file_is_damaged(bundle: Path):
-    bundles.close_job(bundle, 0)
-    (bundle / "status" / "0.closed").write_text("")
-    assert [(status.final, closed) for _, status, closed in bundles.read_statuses(bundle)] == [(True, True)]
-
-
 # That the verdict of a trial is worth something.
 
 

@@ -1,6 +1,5 @@
 """What a head finds of earlier heads, and what keeps two heads apart."""
 
-import fcntl
 import os
 import shutil
 import socket
@@ -157,12 +156,6 @@ def test_arrays_come_in_the_order_of_their_submission(ledger: Path) -> None:
     assert [key[0] for key in followed(ledger, Known())[0]] == ["a", "a", "b", "b", "c", "c"]
 
 
-def test_a_task_with_a_damaged_bundle_has_unknown_jobs(ledger: Path) -> None:
-    (array(ledger, "a", ["7_0", "7_1"]) / "1" / "bundle.json").write_text("")
-    tasks, _ = find_tasks(ledger, Known(), print)
-    assert [task.is_damaged for task in tasks] == [False, True]
-
-
 def test_only_arrays_without_a_task_are_deleted(ledger: Path) -> None:
     folders = [array(ledger, name, None) for name in "ab"]
     remove_empty(folders, [Task(folders[0] / "0", task_of(ledger / "x", 0, "x").bundle, "7_0")])
@@ -277,10 +270,3 @@ def test_a_file_system_without_locks_is_no_reason_to_refuse(tmp_path: Path, monk
 
     monkeypatch.setattr(restart.fcntl, "lockf", refuse)
     hold(tmp_path / "lock").close()
-
-
-def test_the_lock_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    flags: list[int] = []
-    monkeypatch.setattr(restart.fcntl, "lockf", lambda file, how: flags.append(how))
-    hold(tmp_path / "lock").close()
-    assert flags == [fcntl.LOCK_EX | fcntl.LOCK_NB]

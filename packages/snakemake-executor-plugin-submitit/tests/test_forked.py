@@ -84,11 +84,6 @@ def test_redirections(command: str, redirections: list[tuple[int, str, str]]) ->
     assert parsed and parsed.redirections == redirections
 
 
-def test_a_rule_s_lines_with_continuations_are_one_command() -> None:
-    parsed = forked.plain("\n    script train --recipe '{\"a\": 1}' \\\n        --output out 2>log\n    ")
-    assert parsed == forked.Plain(["script", "train", "--recipe", '{"a": 1}', "--output", "out"], [(2, ">", "log")])
-
-
 def test_a_script_of_another_environment_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "pip"
     other.write_text("#!/bin/sh\n")
@@ -96,13 +91,10 @@ def test_a_script_of_another_environment_is_not_ours(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", str(tmp_path))
     forked.script.cache_clear()
     assert forked.runnable("pip list", ["pip"]) is None
-
-
-def test_only_the_scripts_that_were_named_run_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     forked.script.cache_clear()
     assert forked.runnable("pytest --version", ["pytest"])
-    assert forked.runnable("pytest --version", []) is None
+    assert forked.runnable("pytest --version", []) is None, "a script that was not named"
 
 
 # Redirections.

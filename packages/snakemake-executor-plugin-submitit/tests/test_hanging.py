@@ -86,27 +86,3 @@ def test_ctrl_c_does_not_wait_for_slurm(head: Head) -> None:
     assert "Traceback" not in err, err
     assert "please cancel: " in err, err
     assert head.left() == [], "commands of Slurm go on without Snakemake"
-
-
-@pytest.mark.slow
-@pytest.mark.thorough
-def test_a_slurm_that_does_not_answer_ends_the_run(tmp_path: Path) -> None:
-    """Slow: the shortest time is a minute."""
-    refuses = "#!/bin/bash\necho error: Unable to contact slurm controller >&2; exit 1\n"
-    accepts = "#!/bin/bash\necho Submitted batch job 77\n"
-    head = Head(
-        tmp_path,
-        "--submitit-unreachable-minutes",
-        "1",
-        scontrol="#!/bin/bash\n",
-        sbatch=accepts,
-        squeue=refuses,
-        sacct=refuses,
-    )
-    try:
-        _, err = head.process.communicate(timeout=150)
-    finally:
-        head.stop()
-    assert head.process.returncode == 1
-    assert err.count("the cluster does not answer") >= 2, err
-    assert "(--submitit-unreachable-minutes)" in err, err

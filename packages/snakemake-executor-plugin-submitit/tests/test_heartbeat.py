@@ -84,17 +84,14 @@ def test_a_heartbeat_that_was_deleted_comes_back(process: "subprocess.Popen[byte
     wait_for(lambda: heartbeat(bundle), "the worker seems dead")
 
 
-def test_no_heartbeat_is_left_by_a_worker_that_ends(process: "subprocess.Popen[bytes]", bundle: Path) -> None:
-    (bundle.parent / "go").touch()
-    assert process.wait(20) == 0
-    assert heartbeat(bundle) is None
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
-def test_no_heartbeat_is_left_by_a_worker_that_is_asked_to_end(
-    process: "subprocess.Popen[bytes]", bundle: Path, number: int
+@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGUSR2])
+def test_no_heartbeat_is_left_by_a_worker_that_ends_or_is_asked_to(
+    process: "subprocess.Popen[bytes]", bundle: Path, number: int | None
 ) -> None:
-    process.send_signal(number)
+    if number:
+        process.send_signal(number)
+    else:
+        (bundle.parent / "go").touch()
     process.wait(20)
     assert heartbeat(bundle) is None
 
@@ -166,18 +163,6 @@ def test_a_task_whose_worker_has_ended_is_over_as_soon_as_the_cluster_has_said_s
     running: Path, head: Dispatcher, clock: Clock
 ) -> None:
     assert poll(head, clock, 15) == [failures.KILLED]
-
-
-def test_a_heart_that_is_still_is_no_trouble_any_more_when_the_task_is_over(
-    running: Path, head: Dispatcher, clock: Clock, messages: list[str]
-) -> None:
-    for when in range(2):
-        beat(running, when + 1)
-        poll(head, clock, BEAT)
-    poll(head, clock, QUIET + 60)
-    count = len(messages)
-    poll(head, clock, 300)
-    assert len(messages) == count
 
 
 def test_a_task_whose_jobs_have_all_ended_is_settled_at_once(

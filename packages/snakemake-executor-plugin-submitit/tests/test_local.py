@@ -45,12 +45,6 @@ def finish(cluster: Local, tasks: list[str], seconds: float = 30) -> None:
     wait_for(lambda: None not in cluster.states(tasks).values(), "the tasks do not end", seconds)
 
 
-def test_tasks_share_the_cores() -> None:
-    cluster = local(cores=4)
-    assert cluster.room(Request(cpus=2)) == (2, 2)
-    assert cluster.room(Request(cpus=3)) == (1, 1)
-
-
 def test_a_task_that_wants_more_cores_than_there_are_runs_alone(tmp_path: Path) -> None:
     cluster = local()
     assert cluster.room(Request(cpus=8)) == (1, 1)
@@ -98,10 +92,15 @@ def test_who_asks_for_no_gpu_sees_what_the_head_sees(
     assert (tmp_path / "a.txt").read_text().strip() == expected
 
 
-def test_setup_lines_prepare_the_task(tmp_path: Path) -> None:
-    cluster = local(setup=("export PREPARED='two words'", "cd /"))
-    finish(cluster, submit(cluster, tmp_path, Request(cpus=3), a="echo $PREPARED $OMP_NUM_THREADS > a.txt"))
+def test_a_task_runs_the_setup_lines_in_its_log_and_begins_with_the_threads_of_a_job(tmp_path: Path) -> None:
+    """Libraries read the threads when the worker imports them, which is before it reads the bundle."""
+    cluster = local(setup=("export PREPARED='two words'", "cd /", "echo a module is missing >&2"))
+    tell = "echo $PREPARED $OMP_NUM_THREADS > a.txt; cat /proc/$PPID/environ > worker"
+    finish(cluster, submit(cluster, tmp_path, Request(cpus=3), a=tell))
     assert (tmp_path / "a.txt").read_text() == "two words 1\n", "threads are the bundle's"
+    assert "OMP_NUM_THREADS=3" in (tmp_path / "worker").read_text().split("\0")
+    [log] = (tmp_path / "submitit").glob("*_log.out")
+    assert "a module is missing" in log.read_text()
 
 
 def test_another_head_can_tell_whether_a_task_runs(tmp_path: Path) -> None:
@@ -179,6 +178,7 @@ def test_another_head_knows_what_the_tasks_of_one_that_was_killed_hold(two_gpus:
 
 def test_a_task_holds_the_cores_of_all_jobs_that_it_runs_at_a_time(tmp_path: Path) -> None:
     cluster = local(cores=8)
+    assert (cluster.room(Request(cpus=4)), cluster.room(Request(cpus=5))) == ((2, 2), (1, 1))
     cluster.slots = 3
     assert cluster.room(Request(cpus=2)) == (1, 1)
     assert cluster.room(Request(cpus=1)) == (2, 2)
@@ -191,14 +191,6 @@ def test_a_task_holds_the_cores_of_all_jobs_that_it_runs_at_a_time(tmp_path: Pat
 def test_no_more_cores_are_used_than_the_setting_and_the_machine_allow() -> None:
     here = len(os.sched_getaffinity(0))
     assert [Local((), allowed, 1, 5).cores for allowed in (1, here, here + 1)] == [1, here, here]
-
-
-def test_a_task_without_gpus_holds_none(two_gpus: None, tmp_path: Path) -> None:
-    cluster = local(cores=8)
-    tasks = submit(cluster, tmp_path, Request(), a="sleep 30")
-    assert cluster.free_devices(1) == ["4", "7"]
-    cluster.cancel(tasks)
-    finish(cluster, tasks)
 
 
 def test_a_gpu_that_is_excluded_goes_to_no_task_that_can_do_without_it(two_gpus: None) -> None:
@@ -238,22 +230,6 @@ def test_a_gpu_that_cannot_be_used_is_left_out_and_said(two_gpus: None, tmp_path
     assert " GPU 4 through no fault of their own" in ended.stderr
     used = (tmp_path / "gpus").read_text().split()
     assert (used.count("4"), used.count("7")) == (1, 6)
-
-
-def test_libraries_that_the_worker_imports_have_the_threads_of_a_job(tmp_path: Path) -> None:
-    """They read the variables when they are imported, which is before the worker reads the bundle."""
-    cluster = local()
-    tasks = submit(cluster, tmp_path, Request(cpus=3), a="cat /proc/$PPID/environ > a.txt")
-    finish(cluster, tasks)
-    assert "OMP_NUM_THREADS=3" in (tmp_path / "a.txt").read_text().split("\0")
-
-
-def test_errors_of_a_task_are_in_its_log(tmp_path: Path) -> None:
-    """The log is the one that the message of a failure cites."""
-    cluster = local(setup=("echo a module is missing >&2",))
-    finish(cluster, submit(cluster, tmp_path, Request(), a="true"))
-    [log] = (tmp_path / "submitit").glob("*_log.out")
-    assert "a module is missing" in log.read_text()
 
 
 def test_an_interruption_of_the_terminal_does_not_reach_a_task(tmp_path: Path) -> None:
@@ -306,7 +282,3 @@ def test_to_cancel_a_task_that_is_over_is_no_error(tmp_path: Path) -> None:
     tasks = submit(cluster, tmp_path, Request(), a="true")
     finish(cluster, tasks)
     cluster.cancel([*tasks, "4194305.1"])
-
-
-def test_a_job_on_this_machine_has_no_limit_of_time_and_asks_for_no_memory() -> None:
-    assert local().adapt(Request(mem_mb=2048, minutes=30, gpus=1)) == Request(gpus=1)

@@ -83,10 +83,6 @@ def test_a_job_that_no_partition_allows_is_told_why(
     assert words in str(error.value)
 
 
-def test_without_a_table_slurm_chooses() -> None:
-    assert chosen([]) is None
-
-
 @pytest.mark.parametrize(
     ("time", "minutes"),
     [
@@ -122,18 +118,15 @@ def test_a_time_is_read_as_slurm_reads_it(tmp_path: Path, time: object, minutes:
         ("partitions: {a: {max_gpu: yes}}", "got 'yes'"),
         ("partitions: {a: [3]}", "got ['3']"),
         ("partitions: {a: {", "cannot read"),
+        (None, "cannot read"),
     ],
 )
-def test_a_mistake_in_a_table_is_told_with_its_file(tmp_path: Path, text: str, words: str) -> None:
-    (tmp_path / "p.yaml").write_text(text)
+def test_a_mistake_in_a_table_is_told_with_its_file(tmp_path: Path, text: str | None, words: str) -> None:
+    if text is not None:
+        (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(ValueError, match=r"p\.yaml") as error:
         read_partitions(tmp_path / "p.yaml")
     assert words in str(error.value)
-
-
-def test_a_missing_table_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"none\.yaml"):
-        read_partitions(tmp_path / "none.yaml")
 
 
 @pytest.mark.parametrize("page", ["message", "README.md"])

@@ -143,17 +143,6 @@ def test_a_worker_gets_one_bundle_after_the_other(office: Office) -> None:
     assert kind == "take" and keys(office.folder / str(bundle)) == ["c"]
 
 
-def test_news_of_a_task_are_read_without_a_look_at_the_others(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    office.add("b", request=Request(mem_mb=5))
-    office.poll()
-    looked: list[Path] = []
-    monkeypatch.setattr(office.head, "read", lambda task: looked.append(task.folder))
-    office.hand.tell("news", office.home)
-    office.head.looked_at = time.monotonic()
-    office.poll()
-    assert looked == [office.home]
-
-
 def test_an_answer_that_was_lost_is_repeated(office: Office) -> None:
     guest = office.lent()
     office.hand.tell("idle", office.home)
@@ -215,21 +204,16 @@ def test_the_end_of_the_task_decides_about_the_jobs_that_its_worker_got(
         assert task.state is not TaskState.LENT
 
 
-def test_a_job_with_another_request_gets_a_task_of_its_own(office: Office) -> None:
+@pytest.mark.parametrize("why", ["another request", "excluded host"])
+def test_a_job_that_a_waiting_worker_may_not_run_gets_a_task_of_its_own(
+    office: Office, machine: Machine, why: str
+) -> None:
     finish(office.home)
     office.rest(office.home)
-    office.add("b", request=Request(cpus=2))
-    office.poll()
-    assert office.arrays() == 2
-    assert office.hand.answers() == []
-
-
-def test_a_worker_on_a_host_that_is_excluded_gets_no_job(office: Office, machine: Machine) -> None:
-    finish(office.home)
-    office.rest(office.home)
-    machine.excluded = ["node"]
-    office.head.judge.breaker.forgive = lambda: None  # type: ignore[method-assign]
-    office.add("b")
+    if why == "excluded host":
+        machine.excluded = ["node"]
+        office.head.judge.breaker.forgive = lambda: None  # type: ignore[method-assign]
+    office.add("b", request=Request(cpus=2) if why == "another request" else None)
     office.poll()
     assert office.arrays() == 2
     assert office.hand.answers() == []

@@ -23,15 +23,6 @@ def job_with_input(tmp_path: Path) -> tuple[Job, Bundle]:
     return job, Bundle((job,), str(tmp_path), latency_wait=60)
 
 
-def test_a_job_whose_inputs_are_there_does_not_wait(tmp_path: Path) -> None:
-    (tmp_path / "in.txt").touch()
-
-    def must_end() -> bool:
-        raise AssertionError("the job waits for inputs that are there")
-
-    assert make_ready(*job_with_input(tmp_path), must_end) is None
-
-
 def test_a_job_waits_for_an_input_that_comes_late(tmp_path: Path) -> None:
     def must_end() -> bool:
         (tmp_path / "in.txt").touch()
@@ -71,17 +62,6 @@ def test_the_end_of_a_log_is_shown(tmp_path: Path, size: int) -> None:
     text = "".join(str(number % 10) for number in range(size))
     (tmp_path / "log").write_text(text)
     assert worker.tail(tmp_path / "log") == (text if size <= worker.TAIL else f"… {text[-worker.TAIL :]}")
-
-
-def test_a_process_that_has_ended_but_is_not_waited_for_has_no_birth() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    try:
-        assert birth(process.pid)
-        assert process.stdin
-        process.stdin.close()
-        wait_for(lambda: not birth(process.pid), "a zombie has a birth")
-    finally:
-        process.wait()
 
 
 def test_the_guard_kills_the_jobs_of_a_worker_that_is_killed_and_no_job_that_has_ended() -> None:

@@ -41,25 +41,23 @@ def test_an_unknown_resource_names_those_that_exist() -> None:
     assert all(name in str(error.value) for name in (*TABLE, *OWN))
 
 
-def test_a_resource_that_snakemake_limits_asks_nothing_of_the_cluster() -> None:
-    assert checked({"fetch": ["downloads"]}, "downloads") == []
-    assert request({"downloads": 1}, 1, DEFAULTS, OWN) == DEFAULTS
-
-
 def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
-    warnings = checked({"train": ["att", "nodes", "mem_mb"], "evaluate": ["att"]})
+    """Those of Snakemake itself, those that it limits for the whole workflow and those of other clusters are no reason to warn."""
+    fine = ["_cores", "tmpdir", "mem", "disk_mb", "runtime", "downloads", "slurm_partition"]
+    warnings = checked({"train": ["att", "nodes", "mem_mb", *fine], "evaluate": ["att"]}, "downloads")
     assert [warning.partition(" is not passed on")[0] for warning in warnings] == [
         "the resource 'att' (train, evaluate)",
         "the resource 'nodes' (train)",
     ]
-    assert asked(att=2, nodes=4) == asked()
+    assert asked(att=2, nodes=4, downloads=1, slurm_partition="gpu", **dict.fromkeys((*TABLE, *OWN))) == asked()
 
 
 @pytest.mark.parametrize(
     ("resources", "message"),
     [
         ({"runtime": "long"}, "runtime must be a whole number of at least 1, got 'long'"),
-        ({"lsf_queue": ["one", "two"]}, "lsf_queue must be text"),
+        # 83 may have been the account 0123, and True the partition `yes`.
+        *(({name: value}, f"{name} must be text, got ") for name in OWN for value in (83, True, all, ["one"])),
     ],
 )
 def test_a_wrong_value_is_reported(resources: dict[str, object], message: str) -> None:
@@ -75,39 +73,14 @@ def test_a_number_that_is_too_small_or_none_is_refused(name: str, least: int) ->
             asked(**{name: value})
 
 
-@pytest.mark.parametrize("name", OWN)
-def test_a_number_or_a_truth_value_is_not_taken_for_text(name: str) -> None:
-    """83 may have been the account 0123, and True the partition `yes`."""
-    for value in (83, True, all):
-        with pytest.raises(ValueError, match=f"{name} must be text, got "):
-            asked(**{name: value})
-
-
-def test_a_resource_without_a_value_asks_for_nothing() -> None:
-    assert asked(**dict.fromkeys((*TABLE, *OWN))) == asked()
-
-
 def test_the_threads_of_a_rule_are_its_cores_unless_it_says_otherwise() -> None:
     assert (asked().cpus, asked(cpus_per_task=7).cpus) == (2, 7)
-
-
-def test_the_smallest_bundle_is_a_single_job() -> None:
-    assert asked(bundle=1).bundle == 1
 
 
 def test_a_resource_of_snakemake_s_own_executor_is_not_taken_for_a_misspelt_name() -> None:
     """`slurm_reservation`, `gpu_model` and others resemble names of the table."""
     names = ["nodes", "tasks", "slurm_cluster", "gpu_model", "reservation", "tasks_per_node"]
     assert len(checked({"train": names})) == len(names)
-
-
-def test_resources_of_snakemake_itself_are_no_reason_to_warn() -> None:
-    assert checked({"train": ["_cores", "tmpdir", "mem", "disk_mb", "runtime"]}) == []
-
-
-def test_a_resource_of_another_cluster_asks_for_nothing_and_is_no_reason_to_warn() -> None:
-    assert checked({"train": ["slurm_partition"]}) == []
-    assert asked(slurm_partition="gpu") == asked()
 
 
 def test_memory_per_core_replaces_memory() -> None:

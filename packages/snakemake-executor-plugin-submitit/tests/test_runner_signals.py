@@ -2,8 +2,6 @@
 
 import contextlib
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,54 +40,17 @@ def waited(runner: Any, monkeypatch: pytest.MonkeyPatch, received: int | None = 
 # Waiting.
 
 
-def test_a_worker_whose_jobs_have_no_limit_looks_after_them_once_a_minute(
-    runner: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runner.run()
-    assert waited(runner, monkeypatch) == 60
-
-
-@pytest.mark.parametrize(("deadline", "seconds"), [(10, 10), (-10, 0), (1000, 60)])
-def test_a_worker_waits_no_longer_than_until_the_next_limit(
-    runner: Any, monkeypatch: pytest.MonkeyPatch, deadline: float, seconds: float
-) -> None:
-    runner.run(0)
-    runner.run(1).deadline = time.time() + deadline
-    assert waited(runner, monkeypatch) == pytest.approx(seconds, abs=0.5)
-
-
-def test_a_worker_waits_no_longer_than_its_patience_with_a_job_at_its_limit(
-    runner: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    process = runner.run()
-    process.deadline, process.asked_at = time.time() - 5, time.time() - 5
-    assert waited(runner, monkeypatch) == pytest.approx(runner.patience - 5, abs=1)
-
-
-def test_a_job_that_reaches_its_limit_is_asked_once_to_save_its_state_and_killed_after_the_patience(
-    runner: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    process = runner.run(0)
-    other = runner.run(1)
-    process.deadline, other.deadline = time.time() - 1, time.time() + 100
-    waited(runner, monkeypatch)
-    waited(runner, monkeypatch)
-    assert runner.kills == [(1000, signal.SIGUSR2)]
-    assert process.asked_at and other.asked_at is None
-    process.asked_at -= runner.patience + 1
-    waited(runner, monkeypatch)
-    assert runner.kills[1:] == [(1000, signal.SIGKILL)]
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("code", "state"), [(0, "done"), (3, "stopped"), (-signal.SIGTERM, "stopped")])
 def test_a_signal_of_the_cluster_ends_the_jobs_and_the_worker(
-    runner: Any, monkeypatch: pytest.MonkeyPatch, number: int
+    runner: Any, monkeypatch: pytest.MonkeyPatch, number: int, code: int, state: str
 ) -> None:
     runner.run()
-    runner.codes = [-number]
+    runner.codes = [code]
     with pytest.raises(SystemExit) as ended:
         waited(runner, monkeypatch, number)
-    assert (ended.value.code, runner.states()) == (128 + number, ["stopped"])
+    assert (ended.value.code, runner.states()) == (128 + number, [state])
+    assert runner.kills == [(1000, signal.SIGTERM)]
 
 
 @pytest.mark.parametrize("has_handler", [True, False], ids=["submitit's handler", "no handler"])
@@ -105,13 +66,6 @@ def test_a_warning_of_the_cluster_saves_the_state_of_the_jobs_and_asks_for_a_req
         waited(runner, monkeypatch, signal.SIGUSR2)
     assert (ended.value.code, runner.states()) == (RESUMABLE, ["stopped"])
     assert calls == ([signal.SIGUSR2] if has_handler else [])
-
-
-@pytest.mark.parametrize("number", [signal.SIGCHLD, signal.SIGCONT])
-def test_a_signal_that_asks_for_nothing_ends_no_job(runner: Any, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    runner.run()
-    waited(runner, monkeypatch, number)
-    assert (runner.kills, runner.notes) == ([], [])
 
 
 # Statuses.
@@ -206,46 +160,3 @@ def loop(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the loop of the real runner, without a guard."""
     monkeypatch.setattr(worker, "Guard", lambda heartbeat: contextlib.nullcontext())
     worker.Runner.run(runner)
-
-
-def test_children_of_the_worker_are_collected_with_all_that_they_have_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A child that the worker has not started as a job is collected, too, and has no status."""
-    alone = Alone(tmp_path)
-    ended = [(1001, 0), (1000, 256), (0, 0)]
-    kills: list[tuple[int, int]] = []
-    reports: list[int] = []
-    codes: list[tuple[int, int]] = []
-    usage = SimpleNamespace(ru_utime=1.0, ru_stime=0.5, ru_maxrss=2048)
-    monkeypatch.setattr(worker.os, "wait4", lambda pid, options: (*ended.pop(0), usage))
-    monkeypatch.setattr(worker, "kill", lambda group, number: kills.append((group, number)))
-    alone.run()
-    alone.guard = SimpleNamespace(discard=reports.append)
-    alone.reap(lambda process, code: codes.append((process.number, code)))
-    assert (codes, kills, reports, alone.running) == ([(0, 1)], [(1000, signal.SIGKILL)], [1000], {})
-
-
-@pytest.mark.parametrize(
-    ("kind", "benchmark", "libraries"),
-    [("shell", None, set()), ("shell", "table.tsv", {"snakemake.benchmark"}), ("snakemake", None, {"snakemake.cli"})],
-)
-def test_the_worker_imports_what_takes_seconds_only_for_jobs_that_need_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, benchmark: str | None, libraries: set[str]
-) -> None:
-    imported: list[str] = []
-    real: Callable[..., Any] = __import__
-
-    def note(name: str, *rest: Any) -> Any:
-        imported.append(name)
-        return real(name, *rest)
-
-    alone = Alone(tmp_path, Job("key", "rule", kind, "true", benchmark=benchmark))
-    monkeypatch.setattr(worker.os, "fork", lambda: 2**22 + 1)
-    monkeypatch.setattr("builtins.__import__", note)
-    alone.start(0)
-    monkeypatch.undo()
-    assert {name for name in imported if name.startswith("snakemake.")} & {
-        "snakemake.benchmark",
-        "snakemake.cli",
-    } == libraries

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from snakemake_interface_common.exceptions import WorkflowError
 
-from snakemake_executor_plugin_submitit import Executor, ExecutorSettings, common_settings
+from snakemake_executor_plugin_submitit import Executor, ExecutorSettings
 from snakemake_executor_plugin_submitit.clusters.local import Local
 from snakemake_executor_plugin_submitit.messages import Mail
 
@@ -131,15 +131,6 @@ def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "no console script 'nowhere'" in warning and str(Path(sys.executable).parent) in warning
 
 
-def test_a_script_that_is_there_is_no_reason_to_warn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from snakemake_executor_plugin_submitit import forked
-
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    forked.script.cache_clear()
-    assert begin(tmp_path, scripts="pytest").warnings == []
-    forked.script.cache_clear()
-
-
 def test_a_misspelt_resource_ends_the_run_and_an_unknown_resource_is_named(tmp_path: Path) -> None:
     with pytest.raises(WorkflowError, match="did you mean 'runtime'"):
         begin(tmp_path / "misspelt", {"runtim": 5})
@@ -185,22 +176,3 @@ def test_a_ledger_that_submitit_or_slurm_would_look_for_elsewhere_is_refused(
     (tmp_path / "5%j").mkdir()
     monkeypatch.chdir(tmp_path / "5%j")
     begin(Path("ledger"))
-
-
-def test_the_help_of_a_setting_ends_with_its_default() -> None:
-    helps = {field.name: field.metadata["help"] for field in fields(ExecutorSettings)}
-    assert helps["bundle_size"].endswith(" a rule (default: 200).")
-    assert "default" not in helps["partition"] + helps["setup"]
-
-
-def test_snakemake_needs_no_setting_and_reads_none_from_the_environment() -> None:
-    metadata = [field.metadata for field in fields(ExecutorSettings)]
-    assert not any(entry["required"] or entry["env_var"] for entry in metadata)
-
-
-def test_jobs_share_a_file_system_with_the_head_and_run_elsewhere() -> None:
-    """Otherwise Snakemake would upload the sources of a workflow, or take the jobs for its own."""
-    settings = common_settings
-    assert settings.non_local_exec
-    assert not (settings.implies_no_shared_fs or settings.job_deploy_sources)
-    assert not settings.pass_envvar_declarations_to_cmd, "a value with a quote would break the command"

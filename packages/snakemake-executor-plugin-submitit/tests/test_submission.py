@@ -13,7 +13,7 @@ from snakemake_executor_plugin_submitit import failures, submission
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_bundle
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.submission import array_name
-from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskState, Waiting
+from snakemake_executor_plugin_submitit.tasks import JobState, TaskState, Waiting
 
 
 @pytest.fixture
@@ -77,11 +77,6 @@ def test_while_jobs_run_a_small_bundle_waits_a_little_for_more_jobs(
     assert (submitted == []) == waits
 
 
-def test_the_job_that_waits_longest_decides_how_long_a_small_bundle_waits(head: Head) -> None:
-    waiting = head.add(1, Request(bundle=4), since=time.time() - 100) + head.add(1, Request(bundle=4))
-    assert head.submitter.bundles(Request(bundle=4), waiting, 600, None, is_busy=True)
-
-
 def test_the_seconds_of_a_job_are_the_mean_of_the_rules_that_are_known(head: Head) -> None:
     head.judge.durations = {"quick": (4, 8.0), "slow": (2, 20.0), "instant": (5, 0.0)}
     mixed = [entry for rule in ("quick", "slow", "unknown") for entry in head.add(1, Request(), rule)]
@@ -127,24 +122,16 @@ def written(cluster: Stub, number: int = 0) -> Bundle:
     return bundle
 
 
-def test_the_task_of_a_single_job_has_the_minutes_of_the_job_and_those_to_save_its_state(
-    head: Head, cluster: Queue
+@pytest.mark.parametrize(("limit", "minutes"), [(None, 33), (34, 33), (32, 32), (30, 30), (29, 33)])
+def test_a_task_has_the_minutes_of_its_job_and_those_to_save_its_state_as_far_as_the_cluster_allows(
+    head: Head, cluster: Queue, limit: int | None, minutes: int
 ) -> None:
     """Slurm asks the job for that a minute before the time limit here, and perhaps a minute earlier; the worker has to start, too."""
+    cluster.limit = limit
     head.add(1, Request(minutes=30, cpus=3))
     head.flush()
     bundle = written(cluster)
-    assert (cluster.minutes, bundle.limit, bundle.seconds, bundle.threads) == ([33], 33 * 60, None, 3)
-
-
-@pytest.mark.parametrize(("limit", "minutes"), [(None, 33), (34, 33), (32, 32), (30, 30), (29, 33)])
-def test_no_task_requests_more_time_than_the_cluster_allows_if_its_job_does_not(
-    head: Head, cluster: Queue, limit: int | None, minutes: int
-) -> None:
-    cluster.limit = limit
-    head.add(1, Request(minutes=30))
-    head.flush()
-    assert (cluster.minutes, written(cluster).limit) == ([minutes], minutes * 60)
+    assert (cluster.minutes, bundle.limit, bundle.seconds, bundle.threads) == ([minutes], minutes * 60, None, 3)
 
 
 @pytest.mark.parametrize(
@@ -208,15 +195,6 @@ def test_a_cluster_that_was_silent_for_long_may_refuse_as_often_as_any(
     assert (head.judge.verdicts, head.buffered()) == ([], ["rule0"])
 
 
-def test_the_last_job_of_a_larger_bundle_has_its_minutes_too(head: Head, cluster: Queue) -> None:
-    """It may start when the ten minutes of the bundle are nearly over."""
-    head.add(2, Request(minutes=30, bundle=2))
-    head.flush()
-    bundle = written(cluster)
-    assert cluster.minutes == [43]
-    assert (bundle.limit, bundle.seconds) == (43 * 60, 600)
-
-
 def test_all_tasks_of_an_array_have_the_time_of_the_largest_bundle(head: Head, cluster: Queue) -> None:
     head.add(3, Request(minutes=30, bundle=2))
     head.flush()
@@ -224,10 +202,15 @@ def test_all_tasks_of_an_array_have_the_time_of_the_largest_bundle(head: Head, c
     assert written(cluster, 1).limit == written(cluster, 0).limit == cluster.minutes[0] * 60
 
 
-def test_a_job_without_runtime_has_an_hour_in_a_queue(head: Head, cluster: Queue) -> None:
-    head.add(1, Request())
-    head.flush()
-    assert cluster.minutes == [63]
+def test_a_job_without_runtime_has_an_hour_in_a_queue_and_no_limit_on_this_machine(
+    head: Head, cluster: Queue, tmp_path: Path
+) -> None:
+    here = Stub()
+    (tmp_path / "here").mkdir()
+    for each in (head, Head(tmp_path / "here", here)):
+        each.add(1, Request())
+        each.flush()
+    assert (cluster.minutes, written(here).limit) == ([63], None)
 
 
 def test_a_worker_knows_how_many_gpus_its_task_has_requested(tmp_path: Path) -> None:
@@ -237,14 +220,6 @@ def test_a_worker_knows_how_many_gpus_its_task_has_requested(tmp_path: Path) -> 
     head.add(1, Request(gpus=2))
     head.flush()
     assert sorted(written(cluster, number).gpus for number in range(2)) == [0, 2]
-
-
-def test_a_job_without_runtime_has_no_limit_on_this_machine(tmp_path: Path) -> None:
-    cluster = Stub()
-    head = Head(tmp_path, cluster)
-    head.add(1, Request())
-    head.flush()
-    assert written(cluster).limit is None
 
 
 def test_an_array_has_no_more_tasks_than_the_setting_says(tmp_path: Path, cluster: Queue) -> None:
@@ -277,18 +252,6 @@ def test_a_job_for_which_the_cluster_will_never_have_room_fails_alone(head: Head
     ]
     assert cluster.jobs() == [["rule1"]]
     assert head.buffered() == []
-
-
-def test_nothing_is_submitted_while_a_task_with_unknown_jobs_is_ending(head: Head, cluster: Queue) -> None:
-    """The task may make the output of any job."""
-    damaged = Task(head.ledger / "x" / "0", Bundle((), ""), "9_0", TaskState.STOPPING)
-    head.followed.add(damaged)
-    head.add(1, Request())
-    head.flush()
-    assert cluster.submitted == []
-    damaged.state = TaskState.OVER
-    head.flush()
-    assert len(cluster.submitted) == 1
 
 
 @pytest.mark.parametrize(("prefix", "shown"), [("", "a_rule_1"), ("lab 7/", "lab_7_a_rule_1")])

@@ -76,13 +76,6 @@ def test_a_worker_runs_the_bundles_that_it_is_given_until_it_is_sent_away(bench:
         assert [status.state for _, status, _ in read_statuses(folder)] == ["done"]
 
 
-def test_a_worker_says_that_it_leaves(bench: Bench) -> None:
-    first = bench.bundle("first", "true")
-    bench.start(first)
-    bench.answer("leave", first)
-    bench.await_message("end", first)
-
-
 def test_a_worker_leaves_by_itself_if_nobody_answers(bench: Bench) -> None:
     began = time.monotonic()
     bench.start(bench.bundle("first", "true"))

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from stub import claim, task_of
+from stub import task_of
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, modification_times
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskJob, Tasks, TaskState
@@ -21,54 +21,45 @@ def end(task_job: TaskJob, state: str) -> None:
 # Whether the outputs of a job are those that it left.
 
 
-def intact(folder: Path, state: str = "done", input_age: int = 0, **files: tuple[str, ...]) -> bool:
-    """Whether a job is intact whose output is as old as its input, or younger by `input_age` seconds."""
-    job = Job("key", "rule", "shell", "true", **files)  # type: ignore[arg-type]
-    for path in (*job.inputs, *job.outputs):
-        (folder / path).touch()
-        time = 1000 - (input_age if path in job.inputs else 0)
-        os.utime(folder / path, (time, time))
-    [task_job] = Task(folder / "array" / "0", Bundle((job,), str(folder)), "1").jobs
-    stamps = modification_times(job.outputs, str(folder))
-    task_job.status = Status(state, 1.0, "host", ended=2.0, stamps=stamps)  # type: ignore[arg-type]
-    return task_job.is_intact()
-
-
-@pytest.mark.parametrize(("input_age", "is_intact"), [(1, True), (0, True), (-1, False)])
-def test_a_job_is_intact_while_no_input_is_newer(tmp_path: Path, input_age: int, is_intact: bool) -> None:
-    assert intact(tmp_path, input_age=input_age, inputs=("in",), outputs=("out",)) == is_intact
-
-
-def test_the_oldest_output_and_the_newest_input_decide(tmp_path: Path) -> None:
-    for name, age in (("in", 100), ("newer", 200), ("out", 300), ("older", 150)):
-        (tmp_path / name).touch()
-        os.utime(tmp_path / name, (age, age))
+@pytest.mark.parametrize(
+    ("change", "is_intact"),
+    [
+        ({}, True),
+        ({"newer": 300}, True),
+        ({"newer": 301}, False),
+        ({"in": 299, "older": 250}, False),
+        ({"out": 400}, False),
+        ({"out": None}, False),
+    ],
+    ids=["as it was left", "as old as its input", "newer input", "an older output", "other output", "output gone"],
+)
+def test_a_job_is_intact_while_its_outputs_are_those_that_it_left_and_no_input_is_newer(
+    tmp_path: Path, change: dict[str, int | None], is_intact: bool
+) -> None:
+    """The oldest output and the newest input decide."""
+    ages: dict[str, int | None] = {"in": 100, "newer": 200, "out": 300, "older": 300}
     job = Job("key", "rule", "shell", "true", inputs=("in", "newer"), outputs=("out", "older"))
     [task_job] = Task(tmp_path / "array" / "0", Bundle((job,), str(tmp_path)), "1").jobs
-    task_job.status = Status("done", 1.0, "", stamps=modification_times(job.outputs, str(tmp_path)))
-    assert not task_job.is_intact()
+    for is_change in (False, True):
+        for name, age in (change if is_change else ages | {n: change[n] for n in change if n != "out"}).items():
+            (tmp_path / name).touch()
+            os.utime(tmp_path / name, (age or 0, age or 0))
+            if age is None:
+                (tmp_path / name).unlink()
+        if not is_change:
+            stamps = modification_times(job.outputs, str(tmp_path))
+            task_job.status = Status("done", 1.0, "", stamps=stamps)
+    assert task_job.is_intact() == is_intact
 
 
-def test_a_job_without_files_is_intact_once_it_is_done(tmp_path: Path) -> None:
-    assert intact(tmp_path)
-    assert not intact(tmp_path, state="failed")
-
-
-def test_a_failed_job_is_not_intact_even_if_its_outputs_are(tmp_path: Path) -> None:
-    assert not intact(tmp_path, state="failed", outputs=("out",))
-
-
-def test_a_job_that_has_not_ended_is_not_intact(tmp_path: Path) -> None:
-    assert not task_of(tmp_path / "array", 0, "a").jobs[0].is_intact()
+@pytest.mark.parametrize(("state", "is_intact"), [("done", True), ("failed", False), (None, False)])
+def test_a_job_without_files_is_intact_once_it_is_done(tmp_path: Path, state: str | None, is_intact: bool) -> None:
+    [task_job] = Task(tmp_path / "array" / "0", Bundle((Job("key", "rule", "shell", "true"),), ""), "1").jobs
+    task_job.status = Status(state, 1.0, "") if state else None  # type: ignore[arg-type]
+    assert task_job.is_intact() == is_intact
 
 
 # Which jobs are found again.
-
-
-def test_a_job_is_found_by_its_key_and_by_its_output(tmp_path: Path) -> None:
-    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
-    tasks.add(task)
-    assert (tasks.by_key["a"], tasks.by_output["a.txt"]) == (task.jobs[0], task.jobs[0])
 
 
 @pytest.mark.parametrize(
@@ -93,14 +84,6 @@ def test_a_job_of_an_earlier_head_is_found_unless_it_has_failed_or_its_task_ende
     assert ("a" in tasks.by_key, "a.txt" in tasks.by_output) == (is_found, is_found)
 
 
-def test_a_job_whose_end_snakemake_knows_is_not_found_again(tmp_path: Path) -> None:
-    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
-    end(task.jobs[0], "done")
-    task.jobs[0].state = JobState.CLOSED
-    tasks.add(task)
-    assert tasks.by_key == {}
-
-
 def test_the_last_task_with_a_job_counts(tmp_path: Path) -> None:
     tasks = Tasks()
     earlier, later = (task_of(tmp_path / name, 0, "a") for name in ("first", "second"))
@@ -123,12 +106,6 @@ def test_a_closed_job_is_closed_on_disk_and_found_no_more(tmp_path: Path) -> Non
     assert (task.folder / "status" / "0.closed").exists(), "the next head would report the end again"
 
 
-def test_a_job_that_never_had_a_task_can_be_closed() -> None:
-    tasks = Tasks()
-    tasks.close(Job("key", "rule", "shell", "true", outputs=("out",)))
-    assert tasks.all == []
-
-
 # Which folders are deleted.
 
 
@@ -141,15 +118,15 @@ def finished(tmp_path: Path, number: int, state: str) -> Task:
 
 
 def test_the_last_task_of_an_array_takes_the_array_with_it(tmp_path: Path) -> None:
-    tasks = Tasks()
+    tasks, other = Tasks(), task_of(tmp_path / "other", 0, "a")
     both = [finished(tmp_path, number, "done") for number in range(2)]
-    for task in both:
+    for task in (*both, other):
         tasks.add(task)
     tasks.forget(both[0])
     assert (both[0].folder.exists(), both[1].folder.exists()) == (False, True)
     tasks.forget(both[1])
     assert not (tmp_path / "array").exists()
-    assert tasks.all == []
+    assert tasks.all == [other]
 
 
 def test_the_files_of_a_failure_stay_and_so_does_their_array(tmp_path: Path) -> None:
@@ -162,15 +139,6 @@ def test_the_files_of_a_failure_stay_and_so_does_their_array(tmp_path: Path) -> 
     assert tasks.all == []
     assert (failed.folder / "bundle.json").exists(), "the files of the failure are gone"
     assert not done.folder.exists(), "the files of a success are left"
-
-
-def test_a_task_of_another_array_does_not_keep_this_array(tmp_path: Path) -> None:
-    tasks = Tasks()
-    tasks.add(task_of(tmp_path / "other", 0, "a"))
-    task = finished(tmp_path, 0, "done")
-    tasks.add(task)
-    tasks.forget(task)
-    assert not (tmp_path / "array").exists()
 
 
 @pytest.mark.parametrize(
@@ -197,66 +165,6 @@ def test_a_task_is_forgotten_once_it_is_over_and_snakemake_needs_no_job_of_it(
     task.state, task.jobs[0].state = task_state, job_state
     tasks.forget(task)
     assert (tasks.all == [], "a" not in tasks.by_key) == (is_forgotten, is_forgotten)
-
-
-def test_a_task_that_is_not_followed_is_not_deleted(tmp_path: Path) -> None:
-    """A second call must not delete the folder that the first call has left for a person."""
-    task = finished(tmp_path, 0, "done")
-    Tasks().forget(task)
-    assert task.folder.exists()
-
-
-# Two tasks that make the same file.
-
-
-def test_a_rival_is_a_task_that_still_has_to_make_the_file(tmp_path: Path) -> None:
-    job = Job("other", "rule", "shell", "false", outputs=("a.txt",))
-    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
-    assert list(tasks.rivals(job)) == []
-    tasks.add(task)
-    assert list(tasks.rivals(job)) == [task]
-    task.state = TaskState.STOPPING
-    assert list(tasks.rivals(job)) == [], "it is being stopped already"
-    task.state = TaskState.ALIVE
-    end(task.jobs[0], "done")
-    assert list(tasks.rivals(job)) == [], "its job has ended, and its other jobs may be wanted"
-
-
-@pytest.mark.parametrize(
-    ("state", "is_blocked"), [(TaskState.ALIVE, False), (TaskState.STOPPING, True), (TaskState.OVER, False)]
-)
-def test_a_job_waits_for_the_end_of_a_task_that_makes_its_output(
-    tmp_path: Path, state: TaskState, is_blocked: bool
-) -> None:
-    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
-    tasks.add(task)
-    task.state = state
-    assert tasks.is_blocked(Job("other", "rule", "shell", "", outputs=("b.txt", "a.txt"))) == is_blocked
-    assert tasks.is_blocked(Job("a", "rule", "shell", "")) == is_blocked, "a job without outputs has its key alone"
-    assert not tasks.is_blocked(Job("other", "rule", "shell", "", outputs=("b.txt",)))
-
-
-def test_a_task_without_jobs_is_damaged_because_no_head_submits_one(tmp_path: Path) -> None:
-    assert not task_of(tmp_path / "array", 0, "a").is_damaged
-    assert task_of(tmp_path / "array", 1).is_damaged
-
-
-def test_a_returned_job_is_what_snakemake_asked_for(tmp_path: Path) -> None:
-    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
-    tasks.add(task)
-    claim(task)
-    assert tasks.return_job(task.jobs[0]) is task.jobs[0].waiting
-    assert task.jobs[0].state is JobState.RETURNED
-    assert "a" not in tasks.by_key
-
-
-def test_tasks_that_are_being_stopped_are_still_alive(tmp_path: Path) -> None:
-    tasks = Tasks()
-    for number, state in enumerate(TaskState):
-        task = task_of(tmp_path / "array", number, str(number))
-        task.state = state
-        tasks.add(task)
-    assert [task.state for task in tasks.alive()] == [TaskState.ALIVE, TaskState.STOPPING]
 
 
 NAMES = [("7_0", "7_0_0_log.out"), ("7_0;wice", "7_0_0_log.out"), ("123.456", "123_0_log.out")]

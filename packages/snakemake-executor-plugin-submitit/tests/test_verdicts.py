@@ -54,13 +54,6 @@ def test_the_end_of_a_job_is_a_verdict_once(judge: Judge, tmp_path: Path) -> Non
     assert [job.state for job in task.jobs] == [JobState.JUDGED, JobState.CLAIMED, JobState.CLAIMED]
 
 
-def test_a_job_that_nobody_waits_for_has_no_verdict(judge: Judge, tmp_path: Path) -> None:
-    task = claimed(judge, tmp_path, "done")
-    task.jobs[0].state = JobState.UNCLAIMED
-    judge.read(task)
-    assert (judge.verdicts, task.jobs[0].state) == ([], JobState.ENDED)
-
-
 def test_a_job_that_an_earlier_head_closed_is_closed(judge: Judge, tmp_path: Path) -> None:
     task = claimed(judge, tmp_path, "done")
     (task.folder / "status" / "0.json").rename(task.folder / "status" / "0.closed")
@@ -74,21 +67,19 @@ def test_a_failure_is_noted_and_a_success_is_not(judge: Judge, tmp_path: Path) -
     Status("failed", 1.0, "host", ended=2.0, cause="NaN", message="exit code 1").write(task.folder, 1)
     judge.read(task)
     [line] = map(json.loads, (tmp_path / "failures.jsonl").read_text().splitlines())
-    noted = {name: line[name] for name in ("outputs", "rule", "cluster", "cause", "message", "logs")}
-    assert noted == {
-        "outputs": ["1.txt"],
-        "rule": "rule",
-        "cluster": "stub",
-        "cause": "NaN",
-        "message": "exit code 1",
-        "logs": [],
-    }
+    assert (line["outputs"], line["cluster"], line["cause"], line["message"]) == (
+        ["1.txt"],
+        "stub",
+        "NaN",
+        "exit code 1",
+    )
 
 
-def test_a_status_without_an_end_tells_no_duration(judge: Judge, tmp_path: Path) -> None:
-    task = claimed(judge, tmp_path, None)
-    judge.end(task.jobs[0], Status("done", 1.0, "host"))
-    assert judge.durations == {}
+def test_only_jobs_that_are_done_tell_how_long_a_rule_takes(judge: Judge, tmp_path: Path) -> None:
+    task = claimed(judge, tmp_path, None, None, None, None)
+    for job, state, ended in zip(task.jobs, ("done", "failed", "done", "done"), (15, 105, 25, None), strict=True):
+        judge.end(job, Status(state, 5.0, "host", ended=ended))  # type: ignore[arg-type]
+    assert judge.durations == {"rule": (2, 30.0)}
 
 
 # Jobs that their task has not ended.
@@ -127,18 +118,6 @@ def test_a_failed_task_tells_why_in_the_words_of_its_log(judge: Judge, tmp_path:
     assert verdict.message.endswith("7_0_0_log.out:\nthe last words of the task")
 
 
-def test_a_job_of_a_cancelled_task_tells_so(judge: Judge, tmp_path: Path) -> None:
-    judge.settle(claimed(judge, tmp_path, None), "CANCELLED by 0")
-    assert judge.verdicts[0].message == "its array task was cancelled (CANCELLED by 0)"
-
-
-def test_ended_jobs_of_a_task_that_is_over_are_left_as_they_are(judge: Judge, tmp_path: Path) -> None:
-    task = claimed(judge, tmp_path, "done", "running")
-    judge.read(task)
-    judge.settle(task, "FAILED")
-    assert causes(judge) == {"0": None, "1": failures.KILLED}
-
-
 def test_a_task_without_trace_or_log_was_cancelled_before_it_started(judge: Judge, tmp_path: Path) -> None:
     task = claimed(judge, tmp_path, None)
     task.log().unlink()  # type: ignore[union-attr]
@@ -147,10 +126,13 @@ def test_a_task_without_trace_or_log_was_cancelled_before_it_started(judge: Judg
     assert "before it started" in judge.verdicts[0].message
 
 
-@pytest.mark.parametrize("word", ["NODE_FAIL", "COMPLETED"])
-def test_a_task_without_a_log_whose_end_is_known_was_not_cancelled(judge: Judge, tmp_path: Path, word: str) -> None:
+@pytest.mark.parametrize(("word", "has_log"), [("NODE_FAIL", False), ("COMPLETED", False), (GONE, True)])
+def test_a_task_whose_end_is_known_or_that_has_a_log_was_not_cancelled(
+    judge: Judge, tmp_path: Path, word: str, has_log: bool
+) -> None:
     task = claimed(judge, tmp_path, None)
-    task.log().unlink()  # type: ignore[union-attr]
+    if not has_log:
+        task.log().unlink()  # type: ignore[union-attr]
     assert keys(judge.settle(task, word)) == ["0"]
 
 
@@ -170,10 +152,6 @@ def test_a_task_that_is_over_has_no_sign_of_life_for_the_next_head(judge: Judge,
     assert heartbeat(task.folder) is None and task.folder.exists()
 
 
-def test_a_task_that_the_queue_has_forgotten_and_that_has_a_log_was_not_cancelled(judge: Judge, tmp_path: Path) -> None:
-    assert keys(judge.settle(claimed(judge, tmp_path, None), GONE)) == ["0"]
-
-
 @pytest.mark.parametrize("word", ["CANCELLED by 0", "FAILED"])
 @pytest.mark.parametrize("status", [None, "running"])
 def test_the_jobs_of_a_task_that_a_head_stopped_run_again(
@@ -185,17 +163,6 @@ def test_the_jobs_of_a_task_that_a_head_stopped_run_again(
     assert judge.verdicts == []
 
 
-def test_the_cluster_tells_the_cause_by_its_word_and_the_log_of_the_task(
-    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = claimed(judge, tmp_path, "running")
-    with (task.folder.parent / "submitit" / "7_0_0_log.out").open("a") as log:
-        log.write("memory limit exceeded\n")
-    monkeypatch.setattr(judge.cluster, "cause", lambda word, log: f"{word} {log.splitlines()[-1]}")
-    judge.settle(task, GONE)
-    assert causes(judge) == {"0": f"{GONE} memory limit exceeded"}
-
-
 def settled(judge: Judge, folder: Path, word: str, *states: str | None) -> list[str]:
     """Settle a task with a job per state, and return the keys of the jobs that run again."""
     task = claimed(judge, folder, *states)
@@ -203,19 +170,24 @@ def settled(judge: Judge, folder: Path, word: str, *states: str | None) -> list[
     return keys(judge.settle(task, word))
 
 
-def test_a_job_that_loses_its_node_runs_again_as_often_as_the_setting_says(judge: Judge, tmp_path: Path) -> None:
-    again = [settled(judge, tmp_path, "NODE_FAIL", "running") for _ in range(MAX_REQUEUES + 1)]
-    assert again == [["0"]] * MAX_REQUEUES + [[]]
-    [verdict] = judge.verdicts
-    assert verdict.cause == failures.NODE_FAILURE
-    words = f"its array task ended {MAX_REQUEUES + 1} times without it (last: NODE_FAIL)\n"
-    assert verdict.message.startswith(words) and verdict.message.endswith("the last words of the task")
-
-
-def test_tasks_that_end_before_any_job_fail_their_jobs_at_last(judge: Judge, tmp_path: Path) -> None:
-    """Lines of `--submitit-setup` that fail end every task."""
-    again = [settled(judge, tmp_path, "FAILED", None) for _ in range(MAX_REQUEUES + 1)]
-    assert again == [["0"]] * MAX_REQUEUES + [[]]
+@pytest.mark.parametrize(
+    ("word", "status", "has_limit"),
+    [
+        ("NODE_FAIL", "running", True),
+        # Lines of `--submitit-setup` that fail end every task.
+        ("FAILED", None, True),
+        # A job that has saved its state.
+        ("FAILED", "stopped", True),
+        ("PREEMPTED", "stopped", False),
+    ],
+)
+def test_a_job_whose_task_ends_without_it_runs_again_as_often_as_the_setting_says(
+    judge: Judge, tmp_path: Path, word: str, status: str | None, has_limit: bool
+) -> None:
+    again = [settled(judge, tmp_path, word, status) for _ in range(MAX_REQUEUES + 1)]
+    assert again == [["0"]] * MAX_REQUEUES + [[] if has_limit else ["0"]]
+    words = f"its array task ended {MAX_REQUEUES + 1} times without it (last: {word})\n"
+    assert [verdict.message.startswith(words) for verdict in judge.verdicts] == [True] * has_limit
 
 
 def test_a_job_that_only_waited_while_others_of_its_bundle_ended_was_not_interrupted(
@@ -231,22 +203,6 @@ def test_a_job_that_ends_is_counted_anew_when_it_runs_again(judge: Judge, tmp_pa
     for _ in range(2):
         again = [settled(judge, tmp_path, "NODE_FAIL", "running") for _ in range(MAX_REQUEUES + 1)]
         assert again == [["0"]] * MAX_REQUEUES + [[]]
-
-
-def test_a_job_that_saves_its_state_and_loses_its_node_runs_again_without_limit(judge: Judge, tmp_path: Path) -> None:
-    assert [settled(judge, tmp_path, "PREEMPTED", "stopped") for _ in range(2 * MAX_REQUEUES)] == [["0"]] * (
-        2 * MAX_REQUEUES
-    )
-
-
-def test_a_job_that_saves_its_state_in_a_task_that_fails_has_a_limit(judge: Judge, tmp_path: Path) -> None:
-    assert [settled(judge, tmp_path, "FAILED", "stopped") for _ in range(MAX_REQUEUES + 1)][-1] == []
-
-
-def test_jobs_that_wait_in_bundles_in_which_others_end_run_again_without_limit(judge: Judge, tmp_path: Path) -> None:
-    """A bundle starts no further job after its seconds, so the task may end many times before a job's turn comes."""
-    again = [settled(judge, tmp_path, "COMPLETED", "done", None) for _ in range(2 * MAX_REQUEUES)]
-    assert again == [["1"]] * (2 * MAX_REQUEUES)
 
 
 def break_file(path: Path) -> None:
@@ -303,6 +259,38 @@ def claims(judge: Judge, task: Task, is_recorded: bool = False) -> tuple[bool, l
     return judge.claim(task.jobs[0], entry, lambda job: is_recorded, lambda job, name: names.append(name)), names
 
 
+RUNS, DONE = (True, JobState.CLAIMED, 0), (True, JobState.JUDGED, 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "task_state", "is_recorded", "expected"),
+    [
+        (None, TaskState.ALIVE, False, RUNS),
+        (None, TaskState.STOPPING, False, (False, JobState.UNCLAIMED, 0)),
+        (None, TaskState.OVER, False, (False, JobState.UNCLAIMED, 0)),
+        ("done", TaskState.ALIVE, False, DONE),
+        ("done", TaskState.OVER, False, DONE),
+        ("failed", TaskState.ALIVE, False, (False, JobState.ENDED, 0)),
+        # Snakemake asks for another run, and the earlier head died between the record of Snakemake and its own.
+        ("done", TaskState.ALIVE, True, (False, JobState.CLOSED, 0)),
+    ],
+)
+def test_a_job_of_an_earlier_head_is_taken_over_once_if_it_runs_or_is_done(
+    judge: Judge,
+    tmp_path: Path,
+    status: str | None,
+    task_state: TaskState,
+    is_recorded: bool,
+    expected: tuple[bool, JobState, int],
+) -> None:
+    task = earlier(judge, tmp_path, status)
+    task.state = task_state
+    is_taken, names = claims(judge, task, is_recorded)
+    assert (is_taken, task.jobs[0].state, len(judge.verdicts)) == expected
+    assert names == (["7_0"] if is_taken else [])
+    assert claims(judge, task) == (False, [])
+
+
 def earlier(judge: Judge, folder: Path, status: str | None) -> Task:
     """A task of an earlier head, with one job in this state."""
     task = claimed(judge, folder, None)
@@ -313,41 +301,3 @@ def earlier(judge: Judge, folder: Path, status: str | None) -> Task:
         Status(status, 1.0, "host", ended=2.0, stamps=stamps).write(task.folder, 0)  # type: ignore[arg-type]
         judge.read(task)
     return task
-
-
-def test_a_job_that_runs_is_taken_over(judge: Judge, tmp_path: Path) -> None:
-    task = earlier(judge, tmp_path, None)
-    assert claims(judge, task) == (True, ["7_0"])
-    assert task.jobs[0].state is JobState.CLAIMED and judge.verdicts == []
-
-
-@pytest.mark.parametrize("state", [TaskState.STOPPING, TaskState.OVER])
-def test_a_job_of_a_task_that_is_stopped_or_over_is_not_taken_over(
-    judge: Judge, tmp_path: Path, state: TaskState
-) -> None:
-    task = earlier(judge, tmp_path, None)
-    task.state = state
-    assert claims(judge, task) == (False, [])
-
-
-def test_a_job_that_is_done_is_taken_over_with_its_verdict(judge: Judge, tmp_path: Path) -> None:
-    task = earlier(judge, tmp_path, "done")
-    assert claims(judge, task) == (True, ["7_0"])
-    assert causes(judge) == {"0": None} and task.jobs[0].state is JobState.JUDGED
-
-
-def test_a_job_that_is_done_serves_only_once(judge: Judge, tmp_path: Path) -> None:
-    task = earlier(judge, tmp_path, "done")
-    claims(judge, task)
-    assert claims(judge, task) == (False, [])
-
-
-def test_a_job_that_failed_runs_again(judge: Judge, tmp_path: Path) -> None:
-    assert claims(judge, earlier(judge, tmp_path, "failed")) == (False, [])
-
-
-def test_a_job_whose_end_snakemake_has_recorded_runs_again(judge: Judge, tmp_path: Path) -> None:
-    """Snakemake asks for another run, and the earlier head died between the record of Snakemake and its own."""
-    task = earlier(judge, tmp_path, "done")
-    assert claims(judge, task, is_recorded=True) == (False, [])
-    assert judge.verdicts == [] and task.jobs[0].state is JobState.CLOSED

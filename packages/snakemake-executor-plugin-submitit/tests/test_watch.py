@@ -104,10 +104,3 @@ def test_thousands_of_tasks_in_the_queue_cost_one_look_per_array(
         monkeypatch.setattr(os, name, lambda *args, name=name, real=real: (calls.update([name]), real(*args))[1])
     assert changed(watch, tasks, *waiting) == []
     assert calls == {"open": 3}
-
-
-def test_what_is_not_followed_any_more_is_forgotten(tmp_path: Path) -> None:
-    watch, tasks = Watch(), tasks_of(tmp_path, 2)
-    changed(watch, tasks, "7_0")
-    changed(watch, [])
-    assert (watch.statuses, watch.arrays) == ({}, {})

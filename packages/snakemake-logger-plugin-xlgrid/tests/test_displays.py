@@ -1,7 +1,6 @@
 """A run is shown on a terminal, or in lines."""
 
 import io
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -88,13 +87,6 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line.partition("] ")[2] for line in capsys.readouterr().err.splitlines()]
 
 
-def test_lines_say_what_there_is_to_do_and_where_the_log_is(
-    workflow: Workflow, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Lines(60).begin(workflow, 0.0, "snakemake.log")
-    assert lines(capsys) == ["14 jobs: data 2, train 4, evaluate 8", "full log: snakemake.log"]
-
-
 def test_lines_are_a_minute_apart_then_further(workflow: Workflow, capsys: pytest.CaptureFixture[str]) -> None:
     display = Lines(60)
     display.begin(workflow, 0.0, "")
@@ -116,30 +108,22 @@ def test_a_failure_is_a_line_with_reason_and_log_until_there_are_too_many(capsys
     assert len(printed) == FAILURES + 1 and "only counted" in printed[-1]
 
 
-def test_a_job_that_is_tried_again_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    Lines(60).retry(FAILURE)
-    assert lines(capsys) == ["tried again: results/demo/train1"]
-
-
-def test_the_last_line_says_what_to_open_and_where_the_log_is(
+def test_lines_say_what_there_is_to_do_what_happens_and_what_to_open(
     workflow: Workflow, capsys: pytest.CaptureFixture[str]
 ) -> None:
     display = Lines(60)
     display.begin(workflow, 0.0, "snakemake.log")
+    display.say("submitit: job 7 waits", is_error=False)
+    display.retry(FAILURE)
     workflow.finish(1)
     workflow.reports.append("results/demo/report.html")
     display.end(workflow, 5.0)
-    assert lines(capsys)[-3:] == [
+    assert lines(capsys) == [
+        "14 jobs: data 2, train 4, evaluate 8",
+        "full log: snakemake.log",
+        "submitit: job 7 waits",
+        "tried again: results/demo/train1",
         "demo: 1 of 14 jobs done in 0:05, 13 not done",
         "report: results/demo/report.html",
         "full log: snakemake.log",
     ]
-
-
-def test_a_message_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    Lines(60).say("submitit: job 7 waits", is_error=False)
-    assert lines(capsys) == ["submitit: job 7 waits"]
-
-
-def test_a_terminal_prints_to_stderr() -> None:
-    assert Terminal(has_color=True).console.file is sys.stderr

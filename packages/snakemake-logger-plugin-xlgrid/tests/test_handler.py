@@ -87,14 +87,18 @@ def test_the_display_ends_before_the_commands_of_onerror_print(
     assert display.shown[:2] == ["begin", "end"]
 
 
-def test_an_error_of_snakemake_is_shown(summary: Summary, display: Display) -> None:
-    take(summary, planned(data=1), record(LogEvent.ERROR, "LockException: the folder is locked", logging.ERROR))
-    assert display.shown == ["begin", "error LockException: the folder is locked"]
+def test_an_error_of_snakemake_is_shown_before_the_run_and_within_it(summary: Summary, display: Display) -> None:
+    errors = [record(LogEvent.ERROR, f"LockException: {what} is locked", logging.ERROR) for what in ("a", "b")]
+    take(summary, errors[0], planned(data=1), errors[1])
+    assert display.shown == ["error LockException: a is locked", "begin", "error LockException: b is locked"]
 
 
-def test_the_exception_of_a_command_is_no_news_and_the_run_goes_on(summary: Summary, display: Display) -> None:
+def test_the_exceptions_that_follow_from_a_failure_are_no_news_and_the_run_goes_on(
+    summary: Summary, display: Display
+) -> None:
     error = "RuleException:\nCommand 'false' returned non-zero exit status 1."
     take(summary, planned(data=2), started(1, "data"), record(LogEvent.ERROR, error, logging.ERROR), failed(1))
+    take(summary, record(LogEvent.ERROR, f"WorkflowError:\n{handler.SOME_FAILED}.", logging.ERROR))
     assert display.shown == ["begin", "fail results/demo/data1"]
 
 
@@ -107,17 +111,6 @@ def test_a_job_without_its_outputs_has_failed(summary: Summary, display: Display
     assert failure.reason == "Job 1 completed successfully, but some output files are missing. a"
 
 
-def test_the_error_that_some_jobs_failed_says_nothing_new_after_failures(summary: Summary, display: Display) -> None:
-    last = record(LogEvent.ERROR, f"WorkflowError:\n{handler.SOME_FAILED}.", logging.ERROR)
-    take(summary, planned(data=1), started(1, "data"), failed(1), last)
-    assert display.shown == ["begin", "fail results/demo/data1"]
-
-
-def test_an_error_before_the_run_is_shown(summary: Summary, display: Display) -> None:
-    take(summary, record(LogEvent.ERROR, "ValueError: unknown setting", logging.ERROR))
-    assert display.shown == ["error ValueError: unknown setting"]
-
-
 def test_messages_before_the_run_are_shown_and_those_within_it_are_in_the_full_log(
     summary: Summary, display: Display
 ) -> None:
@@ -128,14 +121,9 @@ def test_messages_before_the_run_are_shown_and_those_within_it_are_in_the_full_l
 
 def test_warnings_and_the_executor_are_heard_once_while_jobs_run(summary: Summary, display: Display) -> None:
     warning, waits = record(message="disk is full", level=logging.WARNING), record(message="submitit: job 7 waits")
-    take(summary, planned(data=1), warning, warning, waits)
-    assert display.shown == ["begin", "disk is full", "submitit: job 7 waits"]
-
-
-def test_it_is_said_once_that_snakemake_waits_for_running_jobs(summary: Summary, display: Display) -> None:
-    waits = record(message=f"{handler.WAITS} (scheduler).")
-    take(summary, planned(data=2), started(1, "data"), waits, waits)
-    assert display.shown == ["begin", f"{handler.WAITS} (scheduler)."]
+    ending = record(message=f"{handler.WAITS} (scheduler).")
+    take(summary, planned(data=1), warning, warning, waits, ending, ending)
+    assert display.shown == ["begin", "disk is full", "submitit: job 7 waits", f"{handler.WAITS} (scheduler)."]
 
 
 def test_an_interrupt_is_shown_after_the_end(summary: Summary, display: Display) -> None:
@@ -143,12 +131,6 @@ def test_an_interrupt_is_shown_after_the_end(summary: Summary, display: Display)
     interrupt = record(message=handler.INTERRUPT)
     take(summary, planned(data=1), started(1, "data"), interrupt, record(LogEvent.ERROR, error), failed(1))
     assert display.shown == ["begin", "end", handler.INTERRUPT]
-
-
-def test_a_run_without_jobs_shows_no_display(summary: Summary, display: Display) -> None:
-    take(summary, planned(), progress(1, 1))
-    summary.close()
-    assert display.shown == []
 
 
 def test_a_library_that_closes_all_handlers_does_not_end_the_display(summary: Summary, display: Display) -> None:
@@ -207,15 +189,12 @@ def test_options_that_ask_for_details_print_what_snakemake_prints(option: str) -
     assert isinstance(follower(settings(**{option: True}), 60), InFull)
 
 
-def test_quiet_is_quiet() -> None:
+@pytest.mark.parametrize("quiet", [None, {Quietness.PROGRESS, Quietness.RULES}])
+def test_quiet_is_quiet_and_without_a_terminal_there_are_lines(quiet: set[Quietness] | None) -> None:
     assert isinstance(follower(settings(quiet={Quietness.ALL}), 60), Silent)
-    follows = follower(settings(quiet={Quietness.PROGRESS, Quietness.RULES}), 60)
-    assert isinstance(follows, Summary) and not follows.shows_progress
-
-
-def test_without_a_terminal_there_are_lines() -> None:
-    follows = follower(settings(), 7)
-    assert isinstance(follows, Summary) and isinstance(follows.display, Lines) and follows.display.seconds == 7
+    follows = follower(settings(quiet=quiet), 7)
+    assert isinstance(follows, Summary) and follows.shows_progress == (quiet is None)
+    assert isinstance(follows.display, Lines) and follows.display.seconds == 7
 
 
 def settings(**changes: Any) -> Any:

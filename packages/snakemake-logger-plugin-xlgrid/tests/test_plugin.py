@@ -4,13 +4,10 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from pseudo_terminal import Emulator, Recording, record
-
-import snakemake_logger_plugin_xlgrid as plugin
 
 LOAD = """
 import sys
@@ -68,10 +65,6 @@ def without_terminal(folder: Path, *options: str) -> subprocess.CompletedProcess
 def test_loading_it_imports_nothing_that_takes_time() -> None:
     loaded = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True).stdout.split()
     assert {"xlgrid", "rich", "numpy", "snakemake"}.isdisjoint(loaded), loaded
-
-
-def test_every_setting_has_a_sentence_of_help_and_a_default() -> None:
-    assert [field.name for field in fields(plugin.LogHandlerSettings) if not field.metadata["help"].endswith(".")] == []
 
 
 def test_a_screen_never_exceeds_its_terminal_and_leaves_a_summary(tmp_path: Path) -> None:

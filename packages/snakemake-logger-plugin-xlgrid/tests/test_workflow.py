@@ -36,12 +36,6 @@ def test_a_job_is_queued_then_running_then_done(workflow: Workflow) -> None:
     assert workflow.finished == {"results/demo/train1"}
 
 
-def test_the_target_itself_is_no_job(workflow: Workflow) -> None:
-    workflow.submit(started(0, "all"))
-    workflow.finish(0)
-    assert not workflow.jobs and sum(stage.done for stage in workflow.stages()) == 0
-
-
 def test_a_failure_is_kept_with_its_log_until_the_job_is_tried_again(workflow: Workflow) -> None:
     workflow.submit(started(1, "train", RUN, "a.log"))
     failure = workflow.fail(1, "no such column")
@@ -49,12 +43,6 @@ def test_a_failure_is_kept_with_its_log_until_the_job_is_tried_again(workflow: W
     assert workflow.stages()[1] == Stage("train", 4, failed=1) and [*workflow.failures.values()] == [failure]
     workflow.submit(started(1, "train", RUN, "a.log"))
     assert workflow.stages()[1] == Stage("train", 4, queued=1) and not workflow.failures
-
-
-def test_a_failure_that_is_reported_twice_is_one(workflow: Workflow) -> None:
-    workflow.submit(started(1, "train"))
-    assert workflow.fail(1, "a") and workflow.fail(1, "a") is None
-    assert workflow.stages()[1].failed == 1
 
 
 @pytest.mark.parametrize(
@@ -127,25 +115,18 @@ def test_a_rule_whose_duration_nobody_knows_makes_the_time_left_a_bound(workflow
     workflow.look(100.0, set(), {})
     workflow.finish(1)
     assert workflow.left() == "more than 5 min left"
-
-
-def test_the_last_jobs_take_less_than_a_minute() -> None:
-    workflow = Workflow(0.0)
     workflow.plan({"report_html": 1})
-    assert workflow.left() == "less than a minute left"
+    assert workflow.left() == "less than a minute left", "the last jobs are short"
 
 
-def test_a_line_says_all_stages_and_failures(workflow: Workflow) -> None:
-    workflow.submit(started(1, "train"))
-    workflow.fail(1, "a")
-    assert workflow.line() == "data 0/2, train 0/4, evaluate 0/8, 1 failed"
-
-
-def test_the_end_says_what_is_done_failed_and_not_done(workflow: Workflow) -> None:
-    for number in (1, 2):
-        workflow.submit(started(number, "train"))
+def test_a_line_says_all_stages_and_failures_and_the_last_one_what_is_not_done(workflow: Workflow) -> None:
+    """The target is no job, and a failure that is reported twice is one."""
+    for number, rule in enumerate(("all", "train", "train")):
+        workflow.submit(started(number, rule))
+    workflow.finish(0)
     workflow.finish(1)
-    workflow.fail(2, "a")
+    assert workflow.fail(2, "a") and workflow.fail(2, "a") is None
+    assert workflow.line() == "data 0/2, train 1/4, evaluate 0/8, 1 failed"
     assert workflow.end(61.0) == "demo: 1 of 14 jobs done in 1:01, 1 failed, 12 not done"
 
 

@@ -102,17 +102,8 @@ class Benchmark(Compared):
         order["column"] = [*stats.in_order(chosen, "task", self.select), stats.AVERAGE]
         behind = pd.concat([chosen.assign(column=chosen["task"]), chosen.assign(column=stats.AVERAGE)])
         entries = pd.concat([entries, average], ignore_index=True)
-        sheet = printing.sheet(
-            printing.with_learning(entries, behind, [*rows, "column"]),
-            title=self.title,
-            caption=self.caption,
-            notes=notes,
-            rows=self.rows,
-            axes=("column",),
-            order=order,
-            statistic=self.statistic,
-            digits=self.digits,
-        )
+        entries = printing.with_learning(entries, behind, [*rows, "column"])
+        sheet = self.sheet(entries, notes=notes, rows=self.rows, order=order, statistic=self.statistic)
         return Rendering(sheet, behind=behind)
 
 

@@ -130,16 +130,7 @@ class Curve(OfCells):
             title=self.title,
             ends=(0, 100) if percent else (0, 1),
         )
-        sheet = printing.sheet(
-            entries,
-            title=self.title,
-            caption=self.caption,
-            notes=notes,
-            rows=rows,
-            order=order,
-            digits=self.digits,
-        )
-        return Rendering(sheet, draw=draw)
+        return Rendering(self.sheet(entries, notes=notes, rows=rows, order=order), draw=draw)
 
 
 def curves(

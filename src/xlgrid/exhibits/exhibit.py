@@ -386,6 +386,13 @@ class OfCells(Exhibit):
         }
         return self.model_copy(update={"select": select}).of_scores(plan.study, scores, runs)
 
+    def sheet(self, entries: "pd.DataFrame", **how: Any) -> "Sheet":
+        """The entries as a table with the title, the caption and the digits of the exhibit; `how` is that of
+        `xlgrid.exhibits.drawing.sheet.sheet`."""
+        from xlgrid.exhibits.drawing import sheet as printing
+
+        return printing.sheet(entries, title=self.title, caption=self.caption, digits=self.digits, **how)
+
     @abstractmethod
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         """The contents of the exhibit.

@@ -128,15 +128,7 @@ class Table(Compared):
             behind.append(both.assign(column=stats.minus(*self.difference)))
             notes += stats.note_on_seeds(both, "column", *self.difference, self.rows)
         entries = printing.with_learning(entries, pd.concat(behind), [*self.rows, *axes])
-        printed = partial(
-            printing.sheet,
-            title=self.title,
-            caption=self.caption,
-            rows=self.rows,
-            axes=axes,
-            order=order,
-            digits=self.digits,
-        )
+        printed = partial(self.sheet, rows=self.rows, axes=axes, order=order)
         in_latex = None
         if self.latex.bold or not self.latex.deviation:
             bold, note = self._bold(behind, entries, axes)

@@ -99,6 +99,12 @@ class Plan:
         return [*products, *exhibits, *comparisons, *claims, Summary(study.name), Report(study.name)]
 
     @cached_property
+    def needed(self) -> list[Product]:
+        """Everything on which the cells and exhibits rest, each after what it is made from, of one seed for runs that differ by it."""
+        cells = {cell._replace(seed=0): cell for cell in self.cells}.values()
+        return list(dict.fromkeys(product for each in (*cells, *self.encoders_read) for product in self.rests_on(each)))
+
+    @cached_property
     def results(self) -> frozenset[Run | Cell]:
         """All runs and cells under the name of this study, whichever study makes them."""
         return frozenset([*self._named_cells, *self._named_runs])

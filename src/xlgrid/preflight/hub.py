@@ -11,8 +11,8 @@ from xlgrid.data.encoders import without_tokenizer
 from xlgrid.data.formats import matches
 from xlgrid.data.lock import PARQUET_BRANCH, Unreachable, admits, ask, closed, read_lock
 from xlgrid.data.sources import Origin
-from xlgrid.preflight.lines import Line, State
-from xlgrid.preflight.materials import Material
+from xlgrid.preflight import Line, State
+from xlgrid.preflight.files import Material
 from xlgrid.products.encode import Encoder, Vocabulary
 from xlgrid.products.product import Repository
 

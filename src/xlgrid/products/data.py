@@ -92,6 +92,10 @@ class Data(Product):
         job = super().job(study)
         return job.rpartition("/")[0] if study.tasks[self.task].is_generated else job
 
+    @property
+    def thing(self) -> str:
+        return f"data {self.task}"
+
     def repository(self, study: "Study") -> Repository | None:
         return _repository(self.origin(study))
 
@@ -127,6 +131,10 @@ class Unlabelled(Product):
         labelled = _labelled(study)
         languages = labelled[self.task].languages if self.task in labelled else []
         return {"task": labelled, "language": languages or []}
+
+    @property
+    def thing(self) -> str:
+        return f"data {self.task}"
 
     def repository(self, study: "Study") -> Repository | None:
         return _repository(self.origin(study))
@@ -164,6 +172,10 @@ class Text(Product):
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"language": study.languages}
+
+    @property
+    def thing(self) -> str:
+        return "text"
 
     def repository(self, study: "Study") -> Repository | None:
         return _repository(self.origin(study)) if study.text.is_from_hub(self.language) else None

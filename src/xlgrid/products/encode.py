@@ -52,6 +52,10 @@ class Vocabulary(Product):
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"vocabulary": study.all_vocabularies}
 
+    @property
+    def thing(self) -> str:
+        return f"vocabulary {self.vocabulary}"
+
     def repository(self, study: "Study") -> Repository | None:
         entry = study.all_vocabularies[self.vocabulary]
         return Repository("model", entry.hub, entry.revision) if entry.hub else None
@@ -103,6 +107,10 @@ class Encoder(Product):
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"encoder": study.encoders}
+
+    @property
+    def thing(self) -> str:
+        return f"encoder {self.encoder}"
 
     def repository(self, study: "Study") -> Repository | None:
         entry = study.encoders[self.encoder]

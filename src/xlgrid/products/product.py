@@ -178,6 +178,11 @@ class Product(Templated):
         """The repository from which the product is fetched; None if it comes from elsewhere."""
         return None
 
+    @property
+    def thing(self) -> str:
+        """The name of the part of a study that the product is of, such as `data ner`, in `xlgrid check`."""
+        return self.folder
+
     def origin(self, study: "Study") -> "Origin | None":
         """The source of data or of a text; None if they are generated, or if the product is something else."""
         return None

@@ -163,6 +163,10 @@ class Run(OfGrids, _RunAxes):
             return f"method {self.method} trains nothing and has no runs: ask for a cell"
         return super().problem(plan)
 
+    @property
+    def thing(self) -> str:
+        return f"adapters of method {self.method}"
+
     def repository(self, study: "Study") -> Repository | None:
         imported = study.methods[self.method].imported
         if imported is None or not imported.hub:

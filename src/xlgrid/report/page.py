@@ -143,8 +143,7 @@ def overview(study: Report) -> Html:
     runs = trained.assign(done=trained["score"].notna()).groupby(having(each, RUN, "run"), sort=False)["done"].all()
     scored = int(each["score"].notna().sum())
     counts = [("cells", scored, len(each)), ("runs with all their cells", int(runs.sum()), len(runs))]
-    values = [(f"{axis}s".capitalize(), dict.fromkeys(cells[axis])) for axis in AXES]
-    axes = [(label, ", ".join(str(value) for value in each_value if value != "")) for label, each_value in values]
+    axes = [(f"{axis}s".capitalize(), ", ".join(map(str, dict.fromkeys(cells[axis])))) for axis in AXES]
     axes += [("Not made here", study.shared)] if study.shared else []
     boxes = [(*count, _state(*count[1:])) for count in counts]
     return Html(_PARTS.overview(study, boxes, axes, len(each) - scored))

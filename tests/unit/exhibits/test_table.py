@@ -88,12 +88,6 @@ def test_a_complete_table_needs_no_marks(tmp_path: Path) -> None:
     assert "Cells averaged within each seed: 2 in zero-shot." in text
 
 
-def test_one_seed_has_no_deviation(tmp_path: Path) -> None:
-    text = render(BY_TARGET, grid(seeds=1), tmp_path)[".md"]
-    assert parse(text)[1][1] == "80.0"
-    assert "One seed (n = 1), so no deviation." in text
-
-
 def test_n_stands_with_each_entry_where_it_differs(tmp_path: Path) -> None:
     cells = grid()
     text = render(BY_TARGET, cells[(cells["seed"] == 0) | (cells["method"] == "madx")], tmp_path)[".md"]
@@ -132,11 +126,6 @@ def test_csv_read_back_equals_the_entries(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(table.sort_index(), expected.sort_index(), check_exact=True, check_index_type=False)
 
 
-def test_rendering_twice_gives_the_same_bytes(tmp_path: Path) -> None:
-    cells = grid((("madx", "fr", 0),))
-    assert render(BY_GROUP, cells, tmp_path / "a") == render(BY_GROUP, cells, tmp_path / "b")
-
-
 def test_latex_is_a_booktabs_table_with_every_special_character_escaped(tmp_path: Path) -> None:
     spec = BY_GROUP | {"title": r"100% of $x_1 & {y}#~^\<>|", "caption": "A ± B."}
     text = render(spec, grid((("madx", "fr", 0),)), tmp_path)[".tex"]
@@ -167,40 +156,6 @@ def test_html_is_one_well_formed_table(tmp_path: Path) -> None:
 def blocks(columns: list[str]) -> dict[str, Any]:
     """A table with two axes of columns."""
     return {"rows": ["method"], "columns": columns, "groups": ["in-language", "zero-shot"] * ("group" in columns)}
-
-
-def test_two_axes_of_columns_have_both_names_in_markdown(tmp_path: Path) -> None:
-    spec = blocks(["task", "group"]) | {"select": {"task": ["paws_x", "xnli"]}}
-    text = render(spec, grid(), tmp_path)[".md"]
-    assert parse(text) == [
-        ["Method", "paws_x in-language", "paws_x zero-shot", "xnli in-language", "xnli zero-shot"],
-        ["full-ft", "85.5 ± 0.7", "64.5 ± 0.7", "80.5 ± 0.7", "59.5 ± 0.7"],
-        ["madx", "95.5 ± 0.7", "74.5 ± 0.7", "90.5 ± 0.7", "69.5 ± 0.7"],
-    ]
-    assert "Cells averaged within each seed: 2 in zero-shot." in text
-
-
-def test_csv_of_two_axes_has_a_column_for_each(tmp_path: Path) -> None:
-    cells = grid((("madx", "fr", 0),))
-    render(blocks(["task", "target"]), cells, tmp_path)
-    keys = ["method", "task", "target"]
-    table = pd.read_csv(tmp_path / "table01.csv")
-    assert list(table)[:4] == [*keys, "mean"] and "column" not in table
-    expected = stats.entries(cells, ["method"], ["task", "target"]).set_index(keys)
-    pd.testing.assert_frame_equal(
-        table.set_index(keys).sort_index(), expected.sort_index(), check_exact=True, check_index_type=False
-    )
-
-
-def test_latex_of_two_axes_has_a_rule_under_each_block(tmp_path: Path) -> None:
-    text = render(blocks(["task", "group"]), grid(), tmp_path)[".tex"]
-    assert text[text.index(r"\begin{tabular}") : text.index(r"\midrule")].splitlines() == [
-        r"\begin{tabular}{@{}lrrrr@{}}",
-        r"\toprule",
-        r" & \multicolumn{2}{c}{xnli} & \multicolumn{2}{c}{paws\_x} \\",
-        r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}",
-        r"Method & in-language & zero-shot & in-language & zero-shot \\",
-    ]
 
 
 def test_html_of_two_axes_has_a_header_over_each_block(tmp_path: Path) -> None:
@@ -254,8 +209,7 @@ def from_html(text: str) -> list[tuple[str, str, str, str]]:
     return [(line[0], *column, value) for line in lines for column, value in zip(columns, line[1:], strict=True)]  # type: ignore[misc]
 
 
-@pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.sets(
         st.sampled_from([(m, t, g) for m in ("a", "b") for t in ("x_1", "y", "z") for g in ("en", "fr")]), min_size=1
@@ -350,16 +304,6 @@ def test_a_difference_of_a_column_that_is_not_there_is_refused(tmp_path: Path) -
         render(BY_TARGET | {"difference": ["en", "frr"]}, grid(), tmp_path)
 
 
-def test_the_schema_takes_a_value_or_a_list_and_survives_json() -> None:
-    exhibit = EXHIBIT.validate_python(
-        {"kind": "table", "title": "T", "select": {"seed": 3, "source": ["en", "en+en-fr"]}}
-        | {"rows": ["method"], "columns": "target"}
-    )
-    assert exhibit.columns == ("target",)
-    assert exhibit.select == {"seed": (3,), "source": ("en", "en+en-fr")}
-    assert EXHIBIT.validate_json(exhibit.model_dump_json()) == exhibit
-
-
 def with_reasons(reason: str) -> pd.DataFrame:
     """The cells of `grid`, of which those of `madx` on XNLI are of models that have learnt nothing."""
     cells = grid()
@@ -378,7 +322,7 @@ def test_entries_of_models_that_have_learnt_nothing_have_a_mark_and_the_caption_
     assert r"\S" in files[".tex"]
 
 
-def test_a_table_of_models_that_have_all_learnt_something_has_no_mark(tmp_path: Path) -> None:
-    spec = {"rows": ["task", "method"], "columns": "target"}
-    files = render(spec, with_reasons(""), tmp_path)
-    assert "§" not in "".join(files.values()) and "learnt" not in "".join(files.values())
+def test_one_seed_has_no_deviation(tmp_path: Path) -> None:
+    text = render(BY_TARGET, grid(seeds=1), tmp_path)[".md"]
+    assert parse(text)[1][1] == "80.0"
+    assert "One seed (n = 1), so no deviation." in text

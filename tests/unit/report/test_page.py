@@ -221,12 +221,6 @@ def test_a_broken_run_record_is_named(tmp_path: Path) -> None:
         report.read_runs([path])
 
 
-def test_the_records_of_finished_runs_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(RUNS[0]))
-    assert report.read_runs([path, tmp_path / "not" / "yet"]) == [RUNS[0]]
-
-
 def test_a_study_without_any_result_still_makes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(NOTEBOOKS.parent / "studies", "studies")

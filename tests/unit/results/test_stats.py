@@ -60,12 +60,6 @@ def test_the_average_is_over_the_columns_within_a_seed_and_guarded() -> None:
     assert list(holed.loc[stats.AVERAGE, ["n_seeds", "n_cells", "n_cells_expected"]]) == [1, 3, 4]
 
 
-def test_rows_may_be_seeds() -> None:
-    entries = stats.entries(cells(FULL), ["seed"], "method")
-    assert list(entries["mean"]) == [15, 40]
-    assert list(entries["n_seeds_expected"]) == [1, 1]
-
-
 @pytest.mark.parametrize("name", stats.FIXED)
 def test_tasks_encoders_methods_and_metrics_are_never_averaged(name: str) -> None:
     mixed = pd.concat([cells(FULL), cells(FULL, **{name: "other"})])
@@ -177,24 +171,6 @@ def test_a_difference_of_means_counts_the_cells_of_both_in_the_seeds_of_one_side
     assert list(entry[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [2, 2, 8, 8]
 
 
-def test_a_difference_of_columns_counts_the_cells_of_both() -> None:
-    frame = pd.concat([cells(FULL), cells({**FULL, ("de", 0): NAN}, method="madx")])
-    entries = stats.entries(frame, ["source"], "method", difference=("full-ft", "madx")).set_index("column")
-    counts = ["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]
-    assert entries.loc[stats.minus("full-ft", "madx"), counts].to_list() == [1, 2, 7, 8]
-
-
-def test_columns_with_different_seeds_are_subtracted_by_their_means_too() -> None:
-    second = cells({("fr", 0): 4.0, ("de", 0): 6.0}, method="madx")
-    frame = pd.concat([cells(FULL), second])
-    entries = stats.entries(frame, ["source"], "method", difference=("full-ft", "madx")).set_index("column")
-    assert entries.loc[stats.minus("full-ft", "madx"), ["mean", "n_seeds"]].to_list() == [27.5 - 5, 1]
-
-
-def test_the_same_seeds_need_no_note() -> None:
-    assert unequal([1.0, 2.0], [3.0, 4.0])[1] == []
-
-
 def test_a_difference_of_methods_without_a_common_cell_is_an_error() -> None:
     apart = pd.concat([cells(FULL), cells({("es", 0): 1.0}, method="madx")])
     with pytest.raises(ValueError, match="no cell is planned for both 'full-ft' and 'madx'"):
@@ -222,11 +198,6 @@ def test_select_tells_values_that_exist_but_not_together() -> None:
         ValueError, match="target ru matches nothing in the cells with source en, where target is fr, de"
     ):
         stats.select(frame, {"source": ["en"], "target": ["ru"]})
-
-
-def test_select_from_nothing_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no cells to show"):
-        stats.select(cells(FULL).iloc[:0], {})
 
 
 def test_x_must_be_a_numeric_column_with_values() -> None:
@@ -258,12 +229,6 @@ def test_evaluations_at_slightly_different_steps_of_an_epoch_are_one_point_of_a_
     assert entries[["step", "mean", "n_seeds"]].to_numpy().tolist() == [[48, 20, 3], [97, 20, 3]]
 
 
-def test_counts_of_an_average_stay_whole_numbers_where_a_seed_lacks_a_column() -> None:
-    ragged = {key: score for key, score in FULL.items() if key != ("de", 1)}
-    entries = stats.entries(cells(ragged), ["source"], "target", average=True).set_index("column")
-    assert list(map(str, entries.loc[stats.AVERAGE, ["n_cells", "n_cells_expected"]])) == ["3", "4"]
-
-
 def test_the_mean_over_metrics_is_one_row_for_each_cell_though_one_metric_says_how_it_was_computed() -> None:
     identity = {"task": "qa", "encoder": "e", "method": "m", "source": "en", "target": "fr", "seed": 1}
     scores = [("squad-f1", 80.0, "a way"), ("squad-em", 60.0, None)]
@@ -271,3 +236,9 @@ def test_the_mean_over_metrics_is_one_row_for_each_cell_though_one_metric_says_h
         [{**identity, "metric": metric, "score": score, "implementation": way} for metric, score, way in scores]
     )
     assert stats.mean_over_metrics(cells)["score"].tolist() == [70.0]
+
+
+def test_counts_of_an_average_stay_whole_numbers_where_a_seed_lacks_a_column() -> None:
+    ragged = {key: score for key, score in FULL.items() if key != ("de", 1)}
+    entries = stats.entries(cells(ragged), ["source"], "target", average=True).set_index("column")
+    assert list(map(str, entries.loc[stats.AVERAGE, ["n_cells", "n_cells_expected"]])) == ["3", "4"]

@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
@@ -26,14 +26,18 @@ from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
 from snakemake_interface_executor_plugins.utils import format_cli_arg
 
+from snakemake_executor_plugin_submitit import forked
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters import CLUSTERS, RESOURCES
+from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Unreachable
+from snakemake_executor_plugin_submitit.ending import Requests, RunningJob, waiting_for, wake_on_signals
+from snakemake_executor_plugin_submitit.failures import REJECTED
+from snakemake_executor_plugin_submitit.jobs import describe, identify, members_of, protected, updated
 from snakemake_executor_plugin_submitit.messages import Mail
-
-if TYPE_CHECKING:
-    from snakemake_executor_plugin_submitit.bundles import Job
-    from snakemake_executor_plugin_submitit.dispatch import Dispatcher
-    from snakemake_executor_plugin_submitit.ending import Requests
-    from snakemake_executor_plugin_submitit.verdicts import Verdict
+from snakemake_executor_plugin_submitit.profiles import check_profiles, profiles
+from snakemake_executor_plugin_submitit.resources import Request, check_names, request
+from snakemake_executor_plugin_submitit.submission import Settings
+from snakemake_executor_plugin_submitit.verdicts import Verdict
 
 # Seconds for which the thread that checks rests for each second of processor time that a check took.
 REST = 3.0
@@ -131,14 +135,6 @@ class Executor(RemoteExecutor):
     def __post_init__(self) -> None:
         from snakemake.scheduling.job_scheduler import JobScheduler
 
-        from snakemake_executor_plugin_submitit.bundles import Bundle
-        from snakemake_executor_plugin_submitit.dispatch import Dispatcher
-        from snakemake_executor_plugin_submitit.ending import Requests, wake_on_signals
-        from snakemake_executor_plugin_submitit.forked import script
-        from snakemake_executor_plugin_submitit.profiles import check_profiles, profiles
-        from snakemake_executor_plugin_submitit.resources import Request, check_names
-        from snakemake_executor_plugin_submitit.submission import Settings
-
         settings = self.executor_settings
         for setting in fields(settings):
             value, least = getattr(settings, setting.name), 0 if setting.name == "max_requeues" else 1
@@ -161,7 +157,7 @@ class Executor(RemoteExecutor):
             )
         scripts = tuple(name.strip() for name in settings.scripts.split(",") if name.strip())
         for name in scripts:
-            if script(name) is None:
+            if forked.script(name) is None:
                 folder = Path(sys.executable).parent
                 self.logger.warning(
                     f"--submitit-scripts: {folder} has no console script {name!r}, or another comes before it on PATH: "
@@ -218,10 +214,6 @@ class Executor(RemoteExecutor):
     def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
         from snakemake.exceptions import ProtectedOutputException
 
-        from snakemake_executor_plugin_submitit.failures import REJECTED
-        from snakemake_executor_plugin_submitit.jobs import describe, identify, members_of, protected, updated
-        from snakemake_executor_plugin_submitit.resources import request
-
         for member in (member for job in jobs for member in members_of(job)):
             # As with Snakemake's own executor, no job starts. A failed job's outputs would be deleted.
             if files := protected(member):
@@ -250,7 +242,7 @@ class Executor(RemoteExecutor):
     def run_job(self, job: JobExecutorInterface) -> None:
         self.run_jobs([job])
 
-    def note_submission(self, job: "Job", task: str) -> None:
+    def note_submission(self, job: Job, task: str) -> None:
         """Tell Snakemake that a job has a task. A job that is submitted again gets another task."""
         info = self.infos[job.key]
         is_first = info.external_jobid is None
@@ -258,7 +250,7 @@ class Executor(RemoteExecutor):
         if is_first:
             self.report_job_submission(info)
 
-    def recorded(self, job: "Job") -> bool:
+    def recorded(self, job: Job) -> bool:
         """Whether Snakemake has recorded the end of a job, and so has removed its mark of a job under way.
 
         A nested Snakemake removes that mark as well, so it proves nothing for its jobs.
@@ -266,8 +258,6 @@ class Executor(RemoteExecutor):
         return job.kind == "shell" and not self.workflow.persistence.external_jobids(self.infos[job.key].job)
 
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
-        from snakemake_executor_plugin_submitit.dispatch import Unreachable
-
         began = time.thread_time()
         verdicts: list[Verdict] = []
         if self.dispatcher:
@@ -291,7 +281,7 @@ class Executor(RemoteExecutor):
             if id(info) not in over:
                 yield info
 
-    def report(self, verdict: "Verdict") -> None:
+    def report(self, verdict: Verdict) -> None:
         """Pass a verdict on to Snakemake."""
         info = self.infos[verdict.job.key]
         self.judged.add(verdict.job.key)
@@ -314,8 +304,6 @@ class Executor(RemoteExecutor):
 
     def wind_down(self) -> None:
         """Have no further job started after SIGTERM, say which jobs still run, and end the run when they have ended."""
-        from snakemake_executor_plugin_submitit.ending import RunningJob, waiting_for
-
         assert self.requests and self.dispatcher
         scheduler = self.workflow.scheduler
         if not self.is_winding_down:
@@ -341,7 +329,7 @@ class Executor(RemoteExecutor):
         # A job may have ended since the statuses were read, so one look is not enough.
         self.is_quiet = not running
 
-    def again(self, job: "Job") -> str:
+    def again(self, job: Job) -> str:
         """The command that runs a job again: the present one, with an output of the job as its only target."""
         words = without_targets(sys.argv[1:], {*map(str, self.workflow.dag_settings.targets)})
         return shlex.join(["snakemake", *words, "--", job.outputs[0] if job.outputs else job.rule])
@@ -350,8 +338,6 @@ class Executor(RemoteExecutor):
         self.close(job)
 
     def handle_job_error(self, job: JobExecutorInterface) -> None:
-        from snakemake_executor_plugin_submitit.failures import REJECTED
-
         description = self.descriptions.get(id(job))
         if description and self.dispatcher and description.key in self.succeeded:
             # Its command has succeeded, but Snakemake has not accepted the outputs, and is handling the exception now.

@@ -1,16 +1,7 @@
 """The ledger: the jobs of each worker, the end of each job, and the state that a restarted head needs.
 
-The ledger is a folder (`--submitit-folder`). Every file in it but `failures.jsonl` and `lock` appears whole, by renaming:
-
-    lock                              held by the head that uses the folder
-    {array}/array.json                {"cluster", "host", "tasks", "submitted"}, once the cluster has accepted the array; and "home",
-                                      the first bundle of the worker, if the array's only bundle is for a worker that was waiting
-    {array}/{bundle}/bundle.json      a `Bundle`: the jobs of one array task
-    {array}/{bundle}/status/{i}.json  the `Status` of job i; renamed to {i}.closed once Snakemake has taken note of the end
-    {array}/{bundle}/revoked          tells the worker to start no further job
-    {array}/{bundle}/heartbeat        touched again and again while a worker of the bundle lives
-    {array}/{bundle}/next             the folder of another bundle that the worker of this one has taken since, as a JSON text
-    failures.jsonl                    one line per failed job
+The ledger is a folder (`--submitit-folder`). README.md lists its files ("The ledger"): a `Bundle` and the `Status` of each job are among
+them. Every file but `failures.jsonl` and `lock`, which the head holds, appears whole, by renaming.
 """
 
 import json

@@ -8,6 +8,7 @@ import atexit
 import importlib
 import io
 import os
+import re
 import shutil
 import signal
 import sys
@@ -19,8 +20,18 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-# Characters by which a shell expands, combines commands, or runs them in the background.
-_SHELL = set("$`*?[]{}~;&|()!#")
+# A piece of a command. A `joint` is nothing, `blank` and `operator` end a word, and `other` is what only a shell can interpret.
+_PIECE = re.compile(
+    r"""(?P<joint>\\\n)
+    | \\(?P<escaped>.)
+    | '(?P<single>[^']*)'
+    | "(?P<double>(?:[^"\\$`]|\\.)*)"
+    | (?P<blank>[\ \t]+)
+    | (?P<operator>>>|>&|>(?![|(])|<(?![<>&|(]))
+    | (?P<bare>[^\ \t\r\n'"\\<>$`*?\[\]{}~;&|()!#]+)
+    | (?P<other>.)""",
+    re.DOTALL | re.VERBOSE,
+)
 
 
 class Plain(NamedTuple):
@@ -38,81 +49,52 @@ def plain(command: str) -> Plain | None:
     """Split a command as a POSIX shell would; None if only a shell can interpret it."""
     words: list[str] = []
     redirections: list[tuple[int, str, str]] = []
-    word: str | None = None
-    quoted = False
+    word: list[re.Match[str]] = []
     waiting: tuple[int, str] | None = None
-    text = command.strip()
-    at = 0
 
     def end() -> None:
-        nonlocal word, quoted, waiting
-        if word is not None:
-            if waiting:
-                redirections.append((*waiting, word))
-                waiting = None
-            else:
-                words.append(word)
-        word, quoted = None, False
+        nonlocal waiting
+        text = "".join(map(_text, word))
+        if word and waiting:
+            redirections.append((*waiting, text))
+            waiting = None
+        elif word:
+            words.append(text)
+        word.clear()
 
-    while at < len(text):
-        char = text[at]
-        if text.startswith("\\\n", at):
-            at += 2
-            continue
-        if char == "\\":
-            if at + 1 == len(text):
-                return None
-            word, quoted = (word or "") + text[at + 1], True
-            at += 2
-        elif char == "'":
-            close = text.find("'", at + 1)
-            if close < 0:
-                return None
-            word, quoted = (word or "") + text[at + 1 : close], True
-            at = close + 1
-        elif char == '"':
-            word, quoted = word or "", True
-            at += 1
-            while at < len(text) and text[at] != '"':
-                if text[at] in "$`":
-                    return None
-                if text[at] == "\\" and text[at + 1 : at + 2] in ('"', "\\", "$", "`", "\n"):
-                    word += "" if text[at + 1] == "\n" else text[at + 1]
-                    at += 2
-                else:
-                    word += text[at]
-                    at += 1
-            if at == len(text):
-                return None
-            at += 1
-        elif char in " \t":
-            end()
-            at += 1
-        elif char in "<>":
-            number = 0 if char == "<" else 1
-            if word is not None and not quoted and word.isascii() and word.isdigit():
-                number, word = int(word), None
-            end()
-            if waiting or text[at + 1 : at + 2] in ("|", "(") or (char == "<" and text[at + 1 : at + 2] in "<>&"):
-                return None
-            operator = next(o for o in (">>", ">&", char) if text.startswith(o, at))
-            waiting = (number, operator)
-            at += len(operator)
-        elif char in _SHELL or char in "\n\r":
+    for piece in _PIECE.finditer(command.strip()):
+        if piece.lastgroup == "other":
             return None
-        else:
-            word = (word or "") + char
-            at += 1
+        if piece.lastgroup == "blank":
+            end()
+        elif piece.lastgroup == "operator":
+            number = int(piece[0] != "<")
+            if word and all(part.lastgroup == "bare" for part in word) and _is_number("".join(map(_text, word))):
+                number = int("".join(map(_text, word)))
+                word.clear()
+            end()
+            if waiting:
+                return None
+            waiting = (number, piece[0])
+        elif piece.lastgroup != "joint":
+            word.append(piece)
     end()
     # `A=1 command` sets a variable, and shells differ about `>&word` if the word is no descriptor.
-    if (
-        waiting
-        or not words
-        or "=" in words[0]
-        or any(o == ">&" and not (t.isascii() and t.isdigit()) for _, o, t in redirections)
-    ):
+    if waiting or not words or "=" in words[0]:
+        return None
+    if any(operator == ">&" and not _is_number(target) for _, operator, target in redirections):
         return None
     return Plain(words, redirections)
+
+
+def _text(piece: re.Match[str]) -> str:
+    """What a piece of a word stands for."""
+    text = piece[piece.lastgroup or 0]
+    return re.sub(r'\\(?:([\\"$`])|\n)', r"\1", text) if piece.lastgroup == "double" else text
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 @cache

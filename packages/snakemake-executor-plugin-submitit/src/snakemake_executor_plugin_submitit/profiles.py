@@ -39,15 +39,11 @@ def misread(text: str) -> Iterator[tuple[str, str, object]]:
         name = key.lstrip("-")
         if name.startswith(PREFIX):
             yield from _compare(name, node)
-        elif name == "default-resources":
-            for resource, value in _entries(node):
-                if resource in KNOWN:
-                    yield from _compare(resource, value)
-        elif name == "set-resources":
-            for _, rule in _entries(node):
-                for resource, value in _entries(rule):
-                    if resource in KNOWN:
-                        yield from _compare(resource, value)
+        rules = [node] if name == "default-resources" else []
+        rules += [rule for _, rule in _entries(node)] if name == "set-resources" else []
+        for resource, value in (entry for rule in rules for entry in _entries(rule)):
+            if resource in KNOWN:
+                yield from _compare(resource, value)
 
 
 def check_profiles(paths: Sequence[Path]) -> None:

@@ -219,6 +219,13 @@ class Slurm(Cluster):
         )
         # In Slurm's patterns, %% stands for %.
         log = f"{str(folder).replace('%', '%%')}/{'%A_%a' if len(bundles) > 1 else '%j'}_0_log.out"
+        # Some sites requeue only tasks that ask for it.
+        options: dict[str, Any] = {"output": log, "signal": f"B:USR2@{self.grace}", "requeue": True}
+        if clusters := request.option("clusters"):
+            options["clusters"] = clusters
+        options |= extra(request)
+        if self.excluded:
+            options["exclude"] = ",".join(map(str, filter(None, [options.get("exclude"), *self.excluded])))
         settings.update_parameters(
             **parameters(request, self.slots, minutes),
             name=name,
@@ -231,19 +238,7 @@ class Slurm(Cluster):
                 f"export {NODE}=$SLURMD_NODENAME",
                 *(f"export {name}={value}" for name, value in threads(request.cpus).items()),
             ],
-            # Some sites requeue only tasks that ask for it.
-            slurm_additional_parameters={
-                "output": log,
-                "signal": f"B:USR2@{self.grace}",
-                "requeue": True,
-                **({"clusters": clusters} if (clusters := request.option("clusters")) else {}),
-                **(options := extra(request)),
-                **(
-                    {"exclude": ",".join(map(str, filter(None, [options.get("exclude"), *self.excluded])))}
-                    if self.excluded
-                    else {}
-                ),
-            },
+            slurm_additional_parameters=options,
         )
         # submitit writes the script; its own submission would wait for sbatch without limit.
         executor: Any = settings._executor

@@ -8,7 +8,7 @@ import pytest
 
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.preflight.fetching import advice, by_hand, command, lock_file, targets
+from xlgrid.preflight.fetch import advice, by_hand, command, lock_file, targets
 
 ENCODER = "results/topics/encoders/e/model.safetensors"
 VOCABULARY = "results/topics/vocabularies/e/tokenizer.json"

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from project import blocks, project, shell
+from project import blocks, make, project
 from safetensors.torch import load_file
 from shipped import STUDIES
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -78,8 +78,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(f"{RESULTS}/exhibits/table03{end}.csv" for end in ("", "-published")),
         *(f"{RESULTS}/cells/{cell}/seed1.json" for cell in ALONE),
     ]
-    process = shell(folder, f"snakemake --profile laptop {' '.join(targets)}")
-    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
+    make(folder, *targets)
     return folder
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from project import planned, project, shell, small
+from project import make, planned, project, small
 from transformers import XmodConfig, XmodForMaskedLM
 
 CELLS = "results/demo/cells"
@@ -66,8 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_pretrained_target_an_added_one_and_a_published_encoder(folder: Path) -> None:
     jobs = planned(folder, f"{PRETRAINED} {ADDED} {PUBLISHED}")
     assert jobs["train"] == 2 and jobs["pretrain"] == jobs["fetch_encoder"] == 1 and jobs["vocabulary"] == 2
-    process = shell(folder, f"snakemake --profile laptop {PRETRAINED} {ADDED} {PUBLISHED}")
-    assert process.returncode == 0, process.stderr[-4000:]
+    make(folder, PRETRAINED, ADDED, PUBLISHED)
     pretrained, added, published = (json.loads((folder / path).read_text()) for path in (PRETRAINED, ADDED, PUBLISHED))
     assert pretrained["stack"] == ["module:qa2"] and pretrained["speaks"] == []
     assert added["stack"] == ["embeddings:qb1", "module:qb1"]
@@ -77,8 +76,3 @@ def test_a_pretrained_target_an_added_one_and_a_published_encoder(folder: Path) 
         "qa2",
         "qa1",
     ]
-
-
-def test_a_cost_table_needs_no_encoder(folder: Path) -> None:
-    process = shell(folder, "xlgrid cost demo")
-    assert process.returncode == 0, process.stderr[-4000:]

@@ -1,4 +1,4 @@
-"""Runs that other runs begin with, on text and of a first task: which are made, and with which of them a cell is evaluated."""
+"""Cross-lingual queries through the whole workflow: with which runs, on text and of a first task, a cell is evaluated and attention drawn."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from project import planned, project, shell, small
+from project import make, project, small
 from safetensors.torch import load_file
 
 from xlgrid.data import batches
@@ -18,8 +18,6 @@ RUNS = "results/demo/runs"
 PAIRS = ["en-fr", "en-de"]
 # A method's runs for each target on a second task.
 STAGED = [f"results/demo/cells/second/mini-bert/{place}/fr/seed1.json" for place in ("mlm-src/en", "mlm-trg/en@fr")]
-# Train and dev of four languages and a pair.
-OF_PRETRAINING = 2 * (4 + 1)
 QUERY = "bert.encoder.layer.0.attention.self.query.cross"
 
 
@@ -72,23 +70,8 @@ def study() -> dict[str, Any]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("starts"), study())
     targets = [f"results/demo/exhibits/{name}.csv" for name in study()["exhibits"]]
-    process = shell(folder, f"snakemake --profile laptop {' '.join([*targets, *STAGED])}")
-    assert process.returncode == 0, process.stderr[-4000:]
+    make(folder, *targets, *STAGED)
     return folder
-
-
-def test_a_text_run_is_made_once_for_all_that_begin_with_it(tmp_path: Path) -> None:
-    jobs = planned(project(tmp_path, study()), "results/demo/exhibits/ruletaker-transfer.csv")
-    texts, runs, cells = 2 + 1 + 1, 3, 3 * (3 + 1 + 1)
-    assert (jobs["train"], jobs["evaluate"]) == (texts + runs, cells)
-
-
-def test_attention_needs_no_cells_but_the_text_runs_of_both_targets(tmp_path: Path) -> None:
-    folder = project(tmp_path, study())
-    jobs = planned(folder, "results/demo/exhibits/attention.csv")
-    texts, runs = 2, 1
-    assert (jobs["train"], jobs["attention"], jobs.get("evaluate", 0)) == (texts + runs, 1, 0)
-    assert planned(folder, "results/demo/exhibits/masks.csv") == {"figure": 1}
 
 
 def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> None:
@@ -134,24 +117,6 @@ def test_the_weights_of_the_query_are_the_targets_and_its_bias_the_runs(
     assert not torch.equal(queries["en-fr"][f"{QUERY}.weight"], queries["en-de"][f"{QUERY}.weight"])
 
 
-def test_a_text_run_trains_the_query_alone(built: Path) -> None:
-    delta = load_file(built / f"{RUNS}/mlm/mini-bert/query/en-fr/seed1/delta.safetensors")
-    assert set(delta) == {f"{QUERY}.weight", f"{QUERY}.bias"}
-    whole = load_file(built / f"{RUNS}/mlm/mini-bert/cs-mlm/en-fr+en-de/seed1/delta.safetensors")
-    assert "bert.embeddings.word_embeddings.weight" in whole
-
-
-def test_a_run_for_a_target_rests_on_its_text_and_on_the_first_stage(tmp_path: Path) -> None:
-    folder = project(tmp_path, study())
-    source, target = (planned(folder, cell) for cell in STAGED)
-    text, first, second = 1, 1, 1
-    assert source["train"] == target["train"] == text + first + second
-    both = planned(folder, *STAGED)
-    assert (both["train"], both["evaluate"]) == (6, 2)
-    splits_of_texts, splits_of_tasks = 2 * 2, 2 + 3
-    assert both["tokens"] == OF_PRETRAINING + splits_of_texts + splits_of_tasks
-
-
 @pytest.mark.parametrize(("method", "source", "text"), [("mlm-src", "en", "en"), ("mlm-trg", "en@fr", "fr")])
 def test_a_cell_of_a_second_stage_tells_what_it_rests_on(built: Path, method: str, source: str, text: str) -> None:
     cell = json.loads((built / f"results/demo/cells/second/mini-bert/{method}/{source}/fr/seed1.json").read_text())
@@ -175,55 +140,3 @@ def test_a_target_is_spoken_as_of_each_step(built: Path, monkeypatch: pytest.Mon
         model = trained.model_of(trained.read(run), "results/demo/encoders/mini-bert", data, text_run, step)
         stored = load_file(text_run / f"step{step}.safetensors")
         assert torch.equal(model.state_dict()[f"{QUERY}.weight"], stored[f"{QUERY}.weight"])
-
-
-def test_snapshots_stay_out_of_tables(built: Path) -> None:
-    assert "own-qcross" not in (built / "results/demo/exhibits/ruletaker-transfer.csv").read_text()
-
-
-def test_a_misspelt_target_of_a_run_is_told_before_any_job(tmp_path: Path) -> None:
-    folder = project(tmp_path, study())
-    process = shell(folder, f"snakemake --dry-run {STAGED[1].replace('@fr', '@fx')}")
-    assert process.returncode and "did you mean 'en@fr'" in process.stdout + process.stderr
-
-
-def imported(folder: Path) -> Path:
-    """A project whose language adapters are those in a folder of it."""
-    content = study()
-    content["methods"]["query"] = {
-        "base": "madx",
-        "options": {"tune": "language"},
-        "imported": {"path": "adapters/{language}"},
-    }
-    content["methods"]["pair-qcross"] = {"base": "madx", "start": {"task": "mlm", "method": "query"}}
-    content["grids"] = {"main": content["grids"]["staged"] | {"task": ["ruletaker-d0"], "method": ["pair-qcross"]}}
-    content["exhibits"] = {}
-    for language in ("en", "fr"):
-        (folder / "adapters" / language).mkdir(parents=True)
-        for name in ("adapter_config.json", "pytorch_adapter.bin"):
-            (folder / "adapters" / language / name).touch()
-    return project(folder, content)
-
-
-def test_imported_adapters_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
-    jobs = planned(imported(tmp_path), f"{CELLS}/pair-qcross/en/fr/seed1.json")
-    assert (jobs["import_adapter"], jobs["train"], jobs["evaluate"]) == (2, 1, 1)
-    assert jobs["tokens"] == OF_PRETRAINING + 3, "those of the task and of no other text"
-
-
-def test_an_imported_adapter_whose_weights_have_changed_is_read_again(tmp_path: Path) -> None:
-    folder, run = imported(tmp_path), "results/demo/runs/mlm/mini-bert/query/fr/seed1/delta.safetensors"
-    beside = [str(Path(run).with_name(name)) for name in ("run.json", "curve.jsonl")]
-    for path in ("results/demo/encoders/mini-bert/model.safetensors", run, *beside):
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).touch()
-    assert planned(folder, run) == {}
-    (folder / "adapters/fr/pytorch_adapter.bin").write_bytes(b"other")
-    assert planned(folder, run) == {"import_adapter": 1}
-
-
-def test_an_adapter_that_is_not_there_is_told_before_any_job(tmp_path: Path) -> None:
-    folder = imported(tmp_path)
-    (folder / "adapters/fr/adapter_config.json").unlink()
-    process = shell(folder, f"snakemake --dry-run {CELLS}/pair-qcross/en/fr/seed1.json")
-    assert process.returncode and "adapters/fr/adapter_config.json" in process.stdout + process.stderr

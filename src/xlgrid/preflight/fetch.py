@@ -8,8 +8,7 @@ from xlgrid.base.yaml_files import read_yaml
 from xlgrid.plan.load import named, options_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.workflow import read_settings
-from xlgrid.preflight.files import by_hand_lines
-from xlgrid.preflight.materials import downloads_of, materials, needed_products
+from xlgrid.preflight.files import by_hand_lines, downloads_of, materials
 
 # The settings of a project: in a clone at the top, in a folder that snakedeploy has made below config/.
 CONFIGS = (Path("config.yaml"), Path("config/config.yaml"))
@@ -39,7 +38,7 @@ def lock_file() -> str:
 
 def targets(plan: Plan) -> list[str]:
     """The files that rules fetch for a study: those of the Hub, and those that `downloads` of the study has an address for."""
-    taken = materials(plan, needed_products(plan))
+    taken = materials(plan)
     downloads = (file for file, found in downloads_of(plan, taken).items() if found.urls)
     return list(dict.fromkeys([*(material.product.path for material in taken if material.repository), *downloads]))
 
@@ -56,7 +55,7 @@ def command(plan: Plan, wanted: Sequence[str], cores: int) -> list[str]:
 
 def by_hand(plan: Plan) -> Iterator[str]:
     """What the study needs beside what is fetched, and a person has to get, in lines."""
-    for line in by_hand_lines(plan, materials(plan, needed_products(plan))):
+    for line in by_hand_lines(plan, materials(plan)):
         yield f"not fetched: {line.thing}: {line.text}"
 
 
@@ -66,9 +65,8 @@ def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
     Args:
         wanted: see `targets`.
     """
-    folders = list(
-        dict.fromkeys("/".join(path.split("/")[: 3 if path.startswith("results/") else 1]) for path in wanted)
-    )
+    # The folders of encoders and data of a study, and those of files from elsewhere.
+    folders = dict.fromkeys("/".join(path.split("/")[: 3 if path.startswith("results/") else 1]) for path in wanted)
     study = plan.study.name
     # A workflow of someone else, which takes the rules in, need not have xlgrid's settings.
     lock = lock_file() if any(path.is_file() for path in CONFIGS) else read_settings({}).hub_lock

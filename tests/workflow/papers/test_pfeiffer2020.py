@@ -1,5 +1,6 @@
 """The miniature of MAD-X's paper, cut down once more: from text and data to all of its exhibits and claims."""
 
+import csv
 import json
 import shutil
 import sys
@@ -10,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import FEW, ROOT, SIZES, project, shell
+from project import FEW, ROOT, SIZES, commands, make, planned, project, shell, shown, small, succeeds, write
 from shipped import STUDIES
 
 from xlgrid.models.deltas import read_delta
@@ -21,6 +22,7 @@ BASE, PAPER = (yaml.safe_load((STUDIES[name]).read_text()) for name in ("pfeiffe
 RESULTS = "results/demo"
 # Of two families and scripts.
 LANGUAGES = ["qa1", "ql1"]
+PAGE = "docs/how-to/language-adapter.md"
 CELLS = f"{RESULTS}/cells/wikiann/mini-xlmr"
 
 
@@ -74,8 +76,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("adapters"), study())
     for name in ("pfeiffer2020", "pfeiffer2020-mini"):
         shutil.copy(STUDIES[name], folder / "studies")
-    process = shell(folder, "snakemake --profile laptop")
-    assert process.returncode == 0, process.stderr[-4000:]
+    make(folder)
     return folder
 
 
@@ -125,11 +126,6 @@ def test_a_cell_says_which_adapters_are_active(built: Path) -> None:
     assert cell(built, "madx-task-only/qa1/ql1/seed1.json")["stack"] == ["task:wikiann"]
 
 
-def test_a_run_made_for_a_target_began_with_text_of_that(built: Path) -> None:
-    record = cell(built, "mlm-trg/qa1@ql1/ql1/seed1.json")
-    assert record["speaks"] == [f"{RESULTS}/runs/mlm/mini-xlmr/mlm/ql1/seed1"]
-
-
 @pytest.mark.parametrize(
     ("run", "parts"),
     [
@@ -156,14 +152,89 @@ def test_a_run_of_adapters_on_a_task_stores_all_that_it_trained(built: Path) -> 
     assert trained * 4 <= (folder / "delta.safetensors").stat().st_size
 
 
-def test_language_adapters_are_trained_once_for_all_tasks_and_seeds(built: Path) -> None:
-    languages = sorted(path.parent.name for path in (built / RESULTS / "runs/mlm/mini-xlmr/adapter").glob("*/seed*"))
-    assert languages == LANGUAGES
-
-
 def test_a_program_that_scores_by_itself_has_the_scores_of_cells_with_adapters(built: Path) -> None:
     program = ROOT / "benchmarks" / "score_cells.py"
     process = shell(built, f"{sys.executable} {program} demo --task wikiann siqa-copa --method full-ft madx")
     assert process.returncode == 0, process.stderr[-4000:]
     assert "cells, of which 0 differ; the largest difference is 0.000000 points" in process.stdout.splitlines()[-1]
     assert {row.split()[2] for row in process.stdout.splitlines()[1:-1]} == {*LANGUAGES}
+
+
+@pytest.fixture
+def mine(tmp_path: Path, finished: Path) -> Path:
+    """In a copy of the project, the study of docs/how-to/language-adapter.md, and the one that it extends, cut down as well."""
+    folder = tmp_path / "project"
+    shutil.copytree(finished, folder, symlinks=True)
+    shutil.copy(STUDIES["pfeiffer2020"], folder / "studies")
+    mini = yaml.safe_load((STUDIES["pfeiffer2020-mini"]).read_text())
+    mini["text"]["sentences"] = 200
+    mini["encoders"]["mini-xlmr"]["scratch"] |= SIZES
+    mini["encoders"]["mini-xlmr"]["training"] |= FEW
+    mini["tasks"]["wikiann"]["options"]["n"] = 100
+    steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
+    mini["training"] = [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2]}}]
+    mini["grids"]["ner-snapshots"]["snapshots"] = [2]
+    write(folder, mini, "pfeiffer2020-mini")
+    study = yaml.safe_load(shown(PAGE))
+    study["grids"] = {"ner": {"source": ["qa1", "qa9"], "target": ["qa1", "qa9"], "seed": [1]}}
+    write(folder, study, "added-language")
+    return folder
+
+
+def added(folder: Path, study: str) -> dict[str, Any]:
+    """The cell of the language that a study adds."""
+    path = f"results/{study}/cells/wikiann/mini-xlmr/madx/qa1/qa9/seed1.json"
+    read: dict[str, Any] = json.loads((folder / path).read_text())
+    return read
+
+
+@pytest.mark.thorough
+def test_from_a_text_of_your_own_to_the_heatmap(mine: Path) -> None:
+    """The commands of docs/how-to/language-adapter.md in their order, each of which needs what the one before it has made."""
+    for command in commands(PAGE):
+        succeeds(mine, command)
+    with (mine / "results/added-language/exhibits/figure10.csv").open() as file:
+        assert {row["column"] for row in csv.DictReader(file)} == {"qa1", "qa9"}
+    trained = added(mine, "added-language")
+    assert "language:qa9" in trained["stack"]
+
+    # The exported adapters, imported in the place of training, give the same cell.
+    [export] = [command for command in commands(PAGE) if "export-adapter" in command]
+    succeeds(
+        mine, export.replace("qa9", "qa1").replace("results/added-language/runs", "results/pfeiffer2020-mini/runs")
+    )
+    again = {
+        "extends": "added-language",
+        "title": "Again",
+        "methods": {"adapter": {"imported": {"path": "adapters/{language}"}}},
+    }
+    again |= {"grids": {"ner-snapshots": None}, "exhibits": {"figure04": None}}
+    write(mine, again, "again")
+    succeeds(mine, "snakemake --profile laptop results/again/cells/wikiann/mini-xlmr/madx/qa1/qa9/seed1.json")
+    assert not (mine / "results/again/tokens/mlm").exists(), "adapters that are imported were trained"
+    assert added(mine, "again")["outcomes"] == trained["outcomes"]
+
+
+def imported(folder: Path) -> Path:
+    """A project whose language adapters are those in a folder of it."""
+    content = small()
+    read = {"base": "madx", "options": {"tune": "language"}, "imported": {"path": "adapters/{language}"}}
+    content["tasks"]["mlm"] = {"kind": "mlm"}
+    content["methods"] |= {"read": read, "stacked": {"base": "madx", "start": {"task": "mlm", "method": "read"}}}
+    content["grids"]["stacked"] = content["grids"]["ruletaker"] | {"method": ["stacked"]}
+    for language in ("en", "fr"):
+        (folder / "adapters" / language).mkdir(parents=True)
+        for name in ("adapter_config.json", "pytorch_adapter.bin"):
+            (folder / "adapters" / language / name).touch()
+    return project(folder, content)
+
+
+def test_an_imported_adapter_whose_weights_have_changed_is_read_again(tmp_path: Path) -> None:
+    folder, run = imported(tmp_path), "results/demo/runs/mlm/mini-bert/read/fr/seed1/delta.safetensors"
+    beside = [str(Path(run).with_name(name)) for name in ("run.json", "curve.jsonl")]
+    for path in ("results/demo/encoders/mini-bert/model.safetensors", run, *beside):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).touch()
+    assert planned(folder, run) == {}
+    (folder / "adapters/fr/pytorch_adapter.bin").write_bytes(b"other")
+    assert planned(folder, run) == {"import_adapter": 1}
