@@ -29,7 +29,7 @@ from xlgrid.evaluation import trained
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models import prediction
-from xlgrid.training.encoders import EncoderEntry
+from xlgrid.study.encoders import ScratchEncoder
 from xlgrid.training.loop import train
 from xlgrid.training.pretraining import pretrain
 from xlgrid.training.recipe import Recipe
@@ -44,7 +44,7 @@ def prepare(folder: Path, sizes: argparse.Namespace) -> tuple[Any, Tokens]:
     shape = {name: getattr(sizes, name) for name in ("hidden", "layers")}
     shape |= {"heads": max(2, sizes.hidden // 64), "intermediate": 4 * sizes.hidden, "vocab": 800}
     scratch = {"kind": "xlmr", "languages": PAIR.split("-"), **shape}
-    entry = EncoderEntry(scratch=scratch, training={"steps": 10, "batch_size": 8, "evaluations": 1})
+    entry = ScratchEncoder(scratch=scratch, training={"steps": 10, "batch_size": 8, "evaluations": 1})
     texts = {code: folder / f"{code}.parquet" for code in PAIR.split("-")}
     tokens: dict[str, list[Path]] = {"train": [], "dev": []}
     for code, path in texts.items():

@@ -27,7 +27,6 @@ from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.products.train import Run
 from xlgrid.study.schema import Study
-from xlgrid.training.encoders import configuration
 
 
 class Work:
@@ -35,7 +34,7 @@ class Work:
 
     def __init__(self, study: Study, run: Run, length: int, batch: int, device: torch.device) -> None:
         recipe = study.recipe(*run[1:])
-        config = configuration(study.encoders[run.encoder], f"results/{study.name}/encoders/{run.encoder}")
+        config = study.encoders[run.encoder].configuration(f"results/{study.name}/encoders/{run.encoder}")
         kind = study.tasks[run.task].task
         self.head = kind.head
         for name, value in self.head.settings(len(kind.labels)).items():

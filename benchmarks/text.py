@@ -20,10 +20,10 @@ import numpy as np
 ARTICLE = 2500
 # In a process of its own too, because a process starts with the peak of the one that it comes from.
 VOCABULARY = """
-from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
+from xlgrid.data.vocabulary import TrainedVocabulary, make_vocabulary
 from xlgrid.data.text import TextSettings, make_text
 make_text("en", "en.parquet", TextSettings(sentences=500))
-make_vocabulary(VocabularyEntry(languages=("en",)), ["en.parquet"], "vocabulary")
+make_vocabulary(TrainedVocabulary(languages=("en",)), ["en.parquet"], "vocabulary")
 """
 STEPS = {
     "text": """

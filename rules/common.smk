@@ -9,7 +9,7 @@ from snakemake.exceptions import WorkflowError
 
 from xlgrid.base.papers import rule_files
 from xlgrid.plan import workflow as plans
-from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.data import Data, Meanings, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Comparison, Exhibit

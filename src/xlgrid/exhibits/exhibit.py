@@ -57,6 +57,10 @@ class StudyView(Protocol):
         """Encoder -> its facts by name."""
 
     @property
+    def replicas(self) -> Mapping[str, str]:
+        """Encoder -> the first of the encoders from which it differs by seeds alone."""
+
+    @property
     def metrics(self) -> Mapping[str, Sequence[str]]:
         """Task -> the metrics of its cells, the main one first."""
 
@@ -363,7 +367,6 @@ class OfCells(Exhibit):
 
     def rendering(self, plan: PlanView) -> Rendering:
         from xlgrid.results import records
-        from xlgrid.training.encoders import replicas
 
         metrics = plan.study.metrics
         if not self.names_metric:
@@ -374,7 +377,7 @@ class OfCells(Exhibit):
         expected = ((cell.path, cell._asdict() | named[cell.encoder] | {"path": cell.path}) for cell in cells)
         scores = records.read_cells(expected, metrics)
         runs = dict.fromkeys(plan.owned(cell.run).folder for cell in cells)
-        first_replica = replicas(plan.study.encoders)
+        first_replica = plan.study.replicas
         replica_of = {(first_replica[cell.encoder], cell.seed, cell.encoder) for cell in cells}
         # Draws with one seed in common are compared with one another: a mean over them has to name `encoder`.
         if not self.merges_replicas or len(replica_of) > len({(encoder, seed) for encoder, seed, _ in replica_of}):

@@ -86,7 +86,6 @@ class Head(ABC):
         reads_dev: the tokens of a test set are those of the dev set, too, on which a cell chooses what its predictions depend on.
         is_trained: runs train the head; otherwise only encoders without training are evaluated.
         is_pretrained: the head is a part of the encoder, so that an encoder without training can be evaluated.
-        can_label: a run can label data for other runs to train on (`numbered`, `label`).
         needs_mask: inputs have masked tokens, so that the vocabulary needs a token for masking.
         reads_words: the input is a list of words, for each of which the target has a label.
         has_answers: the target is the answers to a question, of which there may be none (`prepared`).
@@ -101,7 +100,7 @@ class Head(ABC):
     """
 
     name: ClassVar[str]
-    model_suffix: ClassVar[str]
+    model_suffix: ClassVar[str] = ""
     modules: ClassVar[tuple[str, ...]] = ()
     all_metrics: ClassVar[tuple[Metric, ...]]
     token_columns: ClassVar[tuple[str, ...]] = ()
@@ -118,7 +117,6 @@ class Head(ABC):
     output_share: ClassVar[float] = 0.0
     loss_names: tuple[str, ...] = ("loss",)
     is_pretrained: ClassVar[bool] = False
-    can_label: ClassVar[bool] = False
     needs_mask: ClassVar[bool] = False
     reads_words: ClassVar[bool] = False
     has_answers: ClassVar[bool] = False
@@ -199,7 +197,7 @@ class Head(ABC):
         what was corrected, for the log and the record of the data.
 
         Args:
-            unanswerable, misplaced: see `xlgrid.data.sources.Origin`.
+            unanswerable, misplaced: see `xlgrid.data.origins.origin.Origin`.
         """
         return table, {}
 
@@ -356,6 +354,14 @@ class Head(ABC):
 
     # Models
 
+    def without_class(self, family: str) -> str | None:
+        """Why encoders of a family have no model with the head, as a sentence that says what to do instead; None if they have one.
+
+        Args:
+            family: as of `model_class`.
+        """
+        return None
+
     def model_class(self, family: str) -> Any:
         """The class of transformers for encoders of a family with the head.
 
@@ -425,19 +431,6 @@ class Head(ABC):
         return {}
 
     # Labels for data that have none
-
-    def numbered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
-        """The rows of a table without labels, with numbers in place of labels, by which `label` finds what a prediction is for."""
-        raise NotImplementedError
-
-    def label(self, table: "pa.Table", task: TaskColumns, tokens: Tokens, predictions: Sequence[Any]) -> "pa.Table":
-        """The rows of a table with the labels that a model predicts.
-
-        Args:
-            tokens: those of `numbered`.
-            predictions: those of `predict` for all rows of `tokens`.
-        """
-        raise NotImplementedError
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         """The metrics, among `all_metrics`, of a task with these labels. The first one chooses checkpoints, and tables show it by

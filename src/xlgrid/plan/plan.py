@@ -19,7 +19,6 @@ from xlgrid.results.claims import terms
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from xlgrid.data.sources import Teacher
     from xlgrid.study.schema import Study
 
 P = TypeVar("P", bound=Product)
@@ -59,10 +58,6 @@ class Plan:
         """Every run that some cells of the study need; a run comes after those with which it begins."""
         named = (cell.under(self.study.name) for cell in cells)
         return [self.owned(run) for run in grid.runs(self.study, named)]
-
-    def run_of(self, teacher: "Teacher") -> Run:
-        """The run that gives labels to data without labels (`DataSource.labelled`), under the name of this study."""
-        return Run(self.study.name, teacher.task, teacher.encoder, teacher.method, teacher.source, teacher.seed)
 
     @property
     def cells_of_claims(self) -> list[Cell]:

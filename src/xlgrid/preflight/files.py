@@ -11,14 +11,15 @@ from urllib.parse import urlsplit
 from xlgrid.data import checkpoints
 from xlgrid.data.downloads import Found, find
 from xlgrid.data.encoders import check_encoder, check_fits
+from xlgrid.data.published import Obtained, Repository
 from xlgrid.data.sources import SPLITS
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import Line, State
-from xlgrid.products.data import Data, Text, Unlabelled, local_rows
+from xlgrid.products.data import Data, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
-from xlgrid.products.product import Product, Repository
+from xlgrid.products.product import Product
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,10 +168,12 @@ def _checked(plan: Plan, thing: str, members: Sequence[Material]) -> Iterator[Li
                     case Text(_, language):
                         _read_text(plan, language)
                         texts.append(language)
-                    case Data() | Unlabelled() if max(Path(file).stat().st_size for file in material.files) > MOST:
+                    case named if not named.origin(plan.study):
+                        pass
+                    case _ if max(Path(file).stat().st_size for file in material.files) > MOST:
                         large += material.files
-                    case Data() | Unlabelled():
-                        read += _rows(plan, material.named, material.files)
+                    case named:
+                        read += _rows(plan, named, material.files)
         except (ValueError, OSError) as error:
             lines[Line(State.PROBLEM, thing, str(error))] = None
         lines |= {Line(State.OPEN, thing, remark): None for remark in log.getvalue().splitlines()}
@@ -197,17 +200,16 @@ def _read_text(plan: Plan, language: str) -> None:
             pass
 
 
-def _rows(plan: Plan, product: Data | Unlabelled, files: Sequence[str]) -> Iterator[Rows]:
+def _rows(plan: Plan, product: Any, files: Sequence[str]) -> Iterator[Rows]:
     """The rows of a split, read as the job does that fetches it; nothing if not all of its files are there.
 
     Raises:
         OSError, ValueError: a file cannot be read, or is not what the task needs.
     """
-    split = product.split if isinstance(product, Data) else "train"
-    entry = plan.study.tasks[product.task]
-    table = local_rows(entry, product.language, split)
+    table = product.rows(plan.study)
     if table is not None:
-        yield rows_of(product.language, split, files, table, entry.task)
+        split, task = getattr(product, "split", "train"), plan.study.tasks[product.task].task
+        yield rows_of(product.language, split, files, table, task)
 
 
 def rows_of(language: str, split: str, files: Sequence[str], table: "pa.Table", task: "Task") -> Rows:
@@ -271,8 +273,8 @@ def tokenizer_lines(plan: Plan) -> Iterator[Line]:
         folder = folder_of(plan, product)
         if folder is None:
             # A missing folder of one's own has a line with its files.
-            absent += [product.thing] if entry.hub else []
-        elif entry.hub or entry.path:
+            absent += [product.thing] if entry.repository else []
+        elif entry.repository or entry.folder:
             try:
                 if isinstance(product, Vocabulary):
                     line = _vocabulary(plan, product, folder, [*tasks.get(product.vocabulary, {})])
@@ -292,12 +294,12 @@ def tokenizer_lines(plan: Plan) -> Iterator[Line]:
 def folder_of(plan: Plan, product: Vocabulary | Encoder) -> Path | None:
     """The folder on this machine with a vocabulary or an encoder: that of the results, or else the `path` of the study."""
     entry, needed = _entry(plan, product), "tokenizer.json" if isinstance(product, Vocabulary) else "config.json"
-    places = [Path(plan.owned(product).folder), *([Path(entry.path)] if entry.path else [])]
+    places = [Path(plan.owned(product).folder), *([Path(entry.folder)] if entry.folder else [])]
     return next((place for place in places if (place / needed).is_file()), None)
 
 
-def _entry(plan: Plan, product: Vocabulary | Encoder) -> Any:
-    """The entry of the study, with `hub` and `path`."""
+def _entry(plan: Plan, product: Vocabulary | Encoder) -> Obtained:
+    """The entry of the study."""
     if isinstance(product, Vocabulary):
         return plan.study.all_vocabularies[product.vocabulary]
     return plan.study.encoders[product.encoder]

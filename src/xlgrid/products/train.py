@@ -6,9 +6,10 @@ from operator import attrgetter, ne
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from xlgrid.base.names import unknown_or_unused
+from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Source, accompanied
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
-from xlgrid.products.product import Inputs, Product, Repository, Settings
+from xlgrid.products.product import Inputs, Product, Settings
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan

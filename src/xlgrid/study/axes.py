@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
-LANGUAGE = "language, which `languages` of the study must name first,"
-
 
 def axes(study: "Study") -> dict[str, list[object]]:
     """Axis -> every value that the grids have on it, each once, for the caller to extend."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from xlgrid.base.names import among
 from xlgrid.data.sources import SPLITS, no_data
 from xlgrid.languages.sources import Target
-from xlgrid.study.axes import LANGUAGE
+from xlgrid.study.languages import LANGUAGE
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study

@@ -15,7 +15,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Name, Seed, Strict
 from xlgrid.data.downloads import Download
 from xlgrid.data.text import TextSettings
-from xlgrid.data.vocabulary import VocabularyEntry
+from xlgrid.data.vocabulary import AnyVocabulary, VocabularyEntry
 from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
@@ -23,10 +23,10 @@ from xlgrid.methods import Method, make, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
+from xlgrid.study.encoders import AnyEncoder, Fact, pretraining_task, replicas
 from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace, merge
 from xlgrid.study.tasks import TaskEntry
-from xlgrid.training.encoders import EncoderEntry, Fact, pretraining_task
 from xlgrid.training.recipe import Recipe, Start, Training
 
 
@@ -168,12 +168,12 @@ class Study(Strict):
         {},
         description="path of a file that the study names, or of several with names in braces: where it is from, if it is not on the Hub",
     )
-    vocabularies: dict[Name, VocabularyEntry] = Field(
+    vocabularies: dict[Name, AnyVocabulary] = Field(
         {},
         description="name: a vocabulary, which several encoders may share; an encoder that names none has a vocabulary of its"
         " own",
     )
-    encoders: dict[Name, EncoderEntry] = Field(
+    encoders: dict[Name, AnyEncoder] = Field(
         description="name: an encoder, from the Hub, from a folder, or pre-trained here"
     )
     tasks: dict[Name, TaskEntry] = Field(description="name: a task and its data")
@@ -316,9 +316,13 @@ class Study(Strict):
 
     @property
     def facts(self) -> dict[str, dict[str, Fact]]:
-        """Encoder -> its facts by name. A snapshot has those of the encoder whose pre-training it is of, where it has no others."""
-        known = {name: entry.known_facts for name, entry in self.encoders.items()}
-        return {name: known.get(entry.of or "", {}) | known[name] for name, entry in self.encoders.items()}
+        """Encoder -> its facts by name."""
+        return {name: entry.known_facts(self) for name, entry in self.encoders.items()}
+
+    @cached_property
+    def replicas(self) -> dict[str, str]:
+        """Encoder -> the first of the encoders from which it differs by seeds alone."""
+        return replicas(self.encoders)
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
@@ -328,17 +332,12 @@ class Study(Strict):
     @cached_property
     def all_vocabularies(self) -> dict[str, VocabularyEntry]:
         """Name -> vocabulary, of those in `vocabularies` and of those of encoders that name none."""
-        own = {
-            name: entry.own_vocabulary
-            for name, entry in self.encoders.items()
-            if entry.vocabulary is None and entry.of is None
-        }
+        own = {name: own for name, entry in self.encoders.items() if (own := entry.own_vocabulary)}
         return {**own, **self.vocabularies}
 
     def vocabulary_of(self, encoder: str) -> str:
         """The name of an encoder's vocabulary."""
-        entry = self.encoders[encoder]
-        return self.vocabulary_of(entry.of) if entry.of else entry.vocabulary or encoder
+        return self.encoders[encoder].vocabulary_of(self, encoder)
 
     def entry(self, name: str, split: str) -> tuple[str, TaskEntry]:
         """The task whose data a split of a task is, which differs where the task is `trained_on` another; and its entry."""
@@ -398,5 +397,5 @@ class Study(Strict):
         )
 
     def pretraining(self, encoder: str) -> Recipe:
-        """The resolved recipe of the pre-training of an encoder from scratch."""
+        """The resolved recipe of the training of an encoder that is trained here."""
         return self.encoders[encoder].recipe(self.name, encoder)

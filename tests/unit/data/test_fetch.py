@@ -3,28 +3,21 @@
 import gzip
 import json
 import random
-from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from fetch_fixture import DATE, MASAKHA, NER, XNLI, fetch_data, fetched, written
 
 from xlgrid.data import fetch
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
-from xlgrid.data.sources import SPLITS, DataSource, Origin
+from xlgrid.data.origins.origin import SPLITS
+from xlgrid.data.sources import origin_of
 from xlgrid.tasks import task
 
-XNLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
 OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}
-
-
-def fetch_data(kind, source, language, folder, lock):
-    """Every split."""
-    for split in SPLITS:
-        fetch.fetch_data(kind, source, language, split, folder / f"{split}.parquet", lock)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +49,7 @@ def test_local_files_of_every_type(generated_data, tmp_path, suffix):
 def test_local_rows_are_read_without_a_file_and_without_a_lock(generated_data, tmp_path):
     source = {"local": f"{generated_data}/{{language}}/{{split}}.parquet"}
     fetch_data("ruletaker", source, "en-fr", tmp_path, tmp_path / "lock.yaml")
-    read = fetch.read_data(Origin(**source), task("ruletaker"), "en-fr", "dev", "")
+    read = fetch.read_data(origin_of(source), task("ruletaker"), "en-fr", "dev", "")
     assert read == read_table(tmp_path / "dev.parquet")
 
 
@@ -233,9 +226,9 @@ def test_begins_selects_the_rows_of_a_language_from_a_file_of_all(tmp_path):
 
 
 def test_the_settings_of_a_language_are_without_the_beginnings_of_others():
-    origin = Origin.model_validate({"hub": "a/b", "begins": BEGINS})
+    origin = origin_of({"hub": "a/b", "begins": BEGINS})
     assert origin.concerning("sw").begins == {"id": {"sw": "swahili-"}}
-    assert "begins" not in Origin.model_validate({"hub": "a/b"}).model_dump_json(exclude_none=True)
+    assert "begins" not in origin_of({"hub": "a/b"}).model_dump_json(exclude_none=True)
 
 
 def test_ner_of_one_s_own_has_tokens_and_tags_and_no_more(tmp_path):
@@ -287,7 +280,7 @@ def test_labels_are_numbers_or_text_on_either_side(tmp_path, labels, answers):
         (tmp_path / f"{split}.csv").write_text(
             "context,question,label,config\n" + "".join(f"c,q,{answer},x\n" for answer in answers)
         )
-    source = DataSource(local=f"{tmp_path}/{{split}}.csv", labels=yaml.safe_load(labels))
+    source = origin_of({"local": f"{tmp_path}/{{split}}.csv", "labels": yaml.safe_load(labels)})
     fetch_data("ruletaker", json.loads(source.model_dump_json()), "en", tmp_path / "out", tmp_path / "lock.yaml")
     names = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
     assert names == ["entailment", "not entailment"]
@@ -298,7 +291,7 @@ def test_true_and_false_can_be_labels(tmp_path):
     for split in SPLITS:
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{split}.parquet")
     labels = yaml.safe_load("{true: entailment, false: not entailment}")
-    source = DataSource(local=f"{tmp_path}/{{split}}.parquet", labels=labels)
+    source = origin_of({"local": f"{tmp_path}/{{split}}.parquet", "labels": labels})
     fetch_data("ruletaker", json.loads(source.model_dump_json()), "en", tmp_path / "out", tmp_path / "lock.yaml")
     names = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
     assert names == ["entailment", "not entailment"]
@@ -310,21 +303,6 @@ def test_a_label_that_nothing_translates_names_its_row(tmp_path):
         fetch_data("xnli", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
     with pytest.raises(ValueError, match="did you mean 'contradiction'"):
         fetch_data("xnli", source | {"labels": {"2": "contradicts"}}, "en", tmp_path / "out", tmp_path / "lock.yaml")
-
-
-def written(folder, row):
-    """A file of two equal rows, as the source of the test set."""
-    pq.write_table(pa.Table.from_pylist([row, row]), folder / "test.parquet")
-    return {"local": f"{folder}/{{split}}.parquet"}
-
-
-def fetched(kind, source, folder, columns=None, language="en"):
-    """The rows of the test set."""
-    fetch.fetch_data(kind, source, language, "test", folder / "out.parquet", folder / "lock.yaml", columns)
-    return read_table(folder / "out.parquet").to_pylist()
-
-
-NER = {"inputs": ["words"], "target": "tags", "labels": ["O", "B-PER", "I-PER"]}
 
 
 @pytest.mark.parametrize(
@@ -403,79 +381,6 @@ def test_a_name_is_for_one_column(tmp_path):
         fetched("udpos", source | {"rename": {"words": "tokens", "more": "tokens"}}, tmp_path)
 
 
-@pytest.mark.parametrize("files", ["{name}/{split}/*.parquet", "{name}/{split}/0000.parquet"])
-def test_files_of_a_repository_without_configurations_are_chosen_by_a_pattern(tmp_path, files):
-    """A folder that `datasets` reads as it reads the Hub, laid out as the branch refs/convert/parquet."""
-    pytest.importorskip("datasets")
-    for name in ("swa", "yor"):
-        for split in ("train", "validation", "test"):
-            (tmp_path / "hub" / name / split).mkdir(parents=True)
-            row = {"words": [name, split], "tags": [1, 0]}
-            pq.write_table(pa.Table.from_pylist([row]), tmp_path / "hub" / name / split / "0000.parquet")
-    (tmp_path / "lock.yaml").write_text(f"dataset/{tmp_path}/hub@refs/convert/parquet: " + "a" * 40)
-    source = {"hub": f"{tmp_path}/hub", "revision": "refs/convert/parquet", "files": files}
-    source |= {"name": "{language}", "names": {"sw": "swa", "yo": "yor"}}
-    for language, name in (("sw", "swa"), ("yo", "yor")):
-        for split, there in (("dev", "validation"), ("test", "test")):
-            out = tmp_path / f"{language}-{split}.parquet"
-            fetch.fetch_data("token", source, language, split, out, tmp_path / "lock.yaml", NER)
-            assert read_table(out)["words"].to_pylist() == [[name, there]]
-
-
-# A label with a 0 before it, words that `datasets` takes for missing values, a missing value, and a comma in quotes.
-CELLS = [("01", "NA"), ("02", ""), ("1e5", "a, b"), ("TRUE", "null")]
-
-
-def csv_of(rows: list[tuple[str, str]]) -> str:
-    quoted = [(code, f'"{text}"' if "," in text else text) for code, text in rows]
-    return "".join(f"{code},{text}\n" for code, text in [("code", "text"), *quoted])
-
-
-@pytest.mark.parametrize("missing", [None, ["NA"], []], ids=str)
-def test_csv_of_a_pattern_is_read_as_text(monkeypatch, tmp_path, missing):
-    huggingface_hub = pytest.importorskip("huggingface_hub")
-    files = {"en/a.csv": CELLS[:2], "en/b.csv": CELLS[2:], "de/a.csv": [("9", "de")], "README.md": []}
-    for path, rows in files.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(csv_of(rows))
-    monkeypatch.setattr(huggingface_hub, "list_repo_files", lambda *arguments, **named: [*files][::-1])
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda _, path, **named: str(tmp_path / path))
-    source = Origin(hub="a/b", files="{name}/*.csv", missing=missing)
-    assert hub_rows(source, tmp_path) == with_missing(CELLS, missing)
-    (tmp_path / "en/b.csv").write_text("code,other\n1,2\n")
-    with pytest.raises(ValueError, match=r"en/b\.csv has the columns code, other, and en/a\.csv has code, text"):
-        hub_rows(source, tmp_path)
-
-
-def test_csv_of_a_configuration_is_read_as_text(tmp_path):
-    """A folder that `datasets` reads as it reads the Hub."""
-    pytest.importorskip("datasets")
-    (tmp_path / "hub").mkdir()
-    (tmp_path / "hub" / "cells.csv").write_text(csv_of(CELLS))
-    card = "configs:\n- config_name: en\n  data_files:\n  - split: test\n    path: cells.csv\n"
-    (tmp_path / "hub" / "README.md").write_text(f"---\n{card}---\n")
-    source = Origin(hub=f"{tmp_path}/hub", name="{language}")
-    assert hub_rows(source, tmp_path) == with_missing(CELLS, None)
-
-
-def hub_rows(source: Origin, folder: Path) -> list[tuple[str, str | None]]:
-    """The cells of the test set in English."""
-    (folder / "lock.yaml").write_text(f"dataset/{source.hub}@main: " + "a" * 40)
-    described = task("sequence", {"inputs": ["text"], "target": "code", "labels": ["01", "02"]})
-    table, _, _ = fetch.fetch_table(source, described, "en", "test", folder / "lock.yaml")
-    return [*zip(table["code"].to_pylist(), table["text"].to_pylist(), strict=True)]
-
-
-def with_missing(rows: list[tuple[str, str]], missing: list[str] | None) -> list[tuple[str, str | None]]:
-    values = [""] if missing is None else missing
-    return [(code, None if text in values else text) for code, text in rows]
-
-
-def test_files_are_on_the_hub():
-    with pytest.raises(ValueError, match="`files` are in a repository on the Hub"):
-        DataSource(local="x.csv", files="*.csv")
-
-
 def test_a_pair_is_joined_from_its_languages(tmp_path):
     for language in ("en", "fr"):
         source = xnli(tmp_path, language, [2, 0, 1])
@@ -526,32 +431,6 @@ def test_a_task_that_reads_one_text_has_no_pairs(tmp_path):
         fetch_data("xnli", {"local": str(tmp_path)}, "en-fr-de", tmp_path, tmp_path / "lock.yaml")
 
 
-def test_a_pair_from_the_hub_is_joined_at_one_commit(monkeypatch, tmp_path):
-    datasets = pytest.importorskip("datasets")
-    features = datasets.Features(
-        {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string"), "label": datasets.ClassLabel(3)}
-    )
-    calls = []
-
-    def load_dataset(path, name, split, revision):
-        calls.append((name, split, revision))
-        columns = {"premise": [f"{name} premise"], "hypothesis": [f"{name} hypothesis"], "label": [1]}
-        return datasets.Dataset.from_dict(columns, features)
-
-    monkeypatch.setattr(datasets, "load_dataset_builder", lambda **arguments: SimpleNamespace(config=None))
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    (tmp_path / "lock.yaml").write_text("dataset/facebook/xnli@main: " + "b" * 40)
-    source = {"hub": "facebook/xnli", "name": "{language}", "labels": XNLI}
-    fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
-    assert calls[:3] == [("en", "train", "b" * 40), ("fr", "train", "b" * 40), ("en", "validation", "b" * 40)]
-    expected = {"premise": "en premise", "hypothesis": "fr hypothesis", "label": "neutral"}
-    assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [expected]
-    fetch_data("xnli", source | {"names": {"en-fr": "mixed"}}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
-    assert read_table(tmp_path / "out" / "test.parquet")["premise"].to_pylist() == ["mixed premise"]
-    with pytest.raises(ValueError, match=r"is what the source has for both: put \{language\} into `name`"):
-        fetch_data("xnli", source | {"name": "all"}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
-
-
 LOT = [
     {"context": "Fish are kind.", "phrase": "A pike is kind.", "answer": 1, "metadata": {"rules": [], "weight": 1}},
     {"context": "", "phrase": "A pike is not kind.", "answer": 0, "metadata": {"weight": "none"}, "id": "b"},
@@ -577,23 +456,6 @@ def test_labels_that_are_numbers_get_their_names(tmp_path):
 def test_a_source_is_the_hub_or_local(source, tmp_path):
     with pytest.raises(ValueError, match="either `hub` or `local`"):
         fetch_data("udpos", source, "en", tmp_path, tmp_path / "lock.yaml")
-
-
-def test_the_hub_is_asked_for_the_locked_commit(monkeypatch, tmp_path):
-    datasets = pytest.importorskip("datasets")
-    calls = []
-
-    def load_dataset(path, name, split, revision):
-        calls.append((path, name, split, revision))
-        return datasets.Dataset.from_dict({"tokens": [["a", "b"]], "pos_tags": [[0, 1]]})
-
-    monkeypatch.setattr(datasets, "load_dataset_builder", lambda **arguments: SimpleNamespace(config=None))
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    (tmp_path / "lock.yaml").write_text("dataset/some/udpos@main: " + "a" * 40)
-    source = {"hub": "some/udpos", "name": "udpos.{language}", "names": {"fr": "udpos.French"}}
-    fetch_data("udpos", source, "fr", tmp_path / "out", tmp_path / "lock.yaml")
-    assert calls[1] == ("some/udpos", "udpos.French", "validation", "a" * 40)
-    assert read_table(tmp_path / "out" / "test.parquet")["tokens"].to_pylist() == [["a", "b"]]
 
 
 def squad(folder, names):
@@ -634,7 +496,7 @@ def test_without_a_name_the_configurations_are_the_languages(tmp_path):
     source = {"hub": "facebook/belebele", "names": {"sw": "swh_Latn", "en": "eng_Latn"}}
     with pytest.raises(ValueError, match=r"facebook/belebele, where they come from, has sw, en only, as its names say"):
         fetch.fetch_data("xquad", source, "fr", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
-    assert DataSource(**source).has("sw-en") and DataSource(**source, name="x").has("fr")
+    assert origin_of(source).has("sw-en") and origin_of(source | {"name": "x"}).has("fr")
 
 
 def test_only_the_split_that_is_asked_for_is_fetched(tmp_path):
@@ -723,8 +585,6 @@ def test_bitext_of_two_files_has_equally_many_rows(tmp_path):
 
 
 # MasakhaNER's files, whose labels have a type that WikiANN lacks, and folders by other codes than a study's.
-MASAKHA = "Nairobi B-LOC\nmwaka B-DATE\n2021 I-DATE\n. O\n\nAda B-PER\nLovelace I-PER\n"
-DATE = {"labels": ["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-DATE", "I-DATE"]}
 
 
 def masakha(folder, text=MASAKHA):
@@ -822,29 +682,3 @@ def test_questions_without_an_answer_are_an_error_or_left_out(tmp_path, capsys):
     assert [row["id"] for row in rows] == ["q0", "q2"]
     with pytest.raises(ValueError, match="`unanswerable` is about questions, and xnli has none: leave it out"):
         fetched("xnli", source | {"unanswerable": "drop"}, tmp_path)
-
-
-def test_a_file_of_words_in_a_repository_of_the_hub_is_downloaded_at_the_locked_commit(monkeypatch, tmp_path):
-    huggingface_hub = pytest.importorskip("huggingface_hub")
-    (tmp_path / "swa.txt").write_text(MASAKHA)
-    present = ["data/swa/test.txt", "data/swa/test.tsv"]
-    monkeypatch.setattr(huggingface_hub, "list_repo_files", lambda *arguments, **named: present)
-    downloads = []
-
-    def download(repository, file, repo_type, revision):
-        downloads.append((repository, file, repo_type, revision))
-        return str(tmp_path / "swa.txt")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    (tmp_path / "lock.yaml").write_text("dataset/masakhane/ner@main: " + "a" * 40)
-    source = {"hub": "masakhane/ner", "files": "data/{name}/{split}.txt", "names": {"sw": "swa"}}
-    assert len(fetched("wikiann", source, tmp_path, DATE, "sw")) == 2
-    assert downloads == [("masakhane/ner", "data/swa/test.txt", "dataset", "a" * 40)]
-    with pytest.raises(ValueError, match=r"masakhane/ner \(data/swa/test\.txt, aaaaaaa\), row 1, .* unknown label"):
-        fetched("wikiann", source, tmp_path, None, "sw")
-    with pytest.raises(ValueError, match=r"unknown file 'data/swa/b\*\.txt', did you mean 'data/swa/test\.txt'"):
-        fetched("wikiann", source | {"files": "data/{name}/b*.txt"}, tmp_path, DATE, "sw")
-    (tmp_path / "swa.tsv").write_text("a\tb\tneutral\n")
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *arguments, **named: str(tmp_path / "swa.tsv"))
-    source |= {"files": "data/{name}/{split}.tsv", "columns": ["premise", "hypothesis", "label"]}
-    assert fetched("xnli", source, tmp_path, None, "sw") == [{"premise": "a", "hypothesis": "b", "label": "neutral"}]

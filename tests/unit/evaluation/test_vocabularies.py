@@ -14,7 +14,7 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
+from xlgrid.data.vocabulary import TrainedVocabulary, make_vocabulary
 from xlgrid.evaluation import cell, trained
 from xlgrid.models import deltas
 from xlgrid.training.loop import Loop, train
@@ -38,7 +38,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     encoder_of(folder, request.param).rename(folder / "encoder")
     for code in ("qa1", "qa2"):
         make_text(code, folder / f"{code}.parquet", TextSettings(sentences=60, seed=0))
-    spec = VocabularyEntry(kind=request.param, languages=("qa1", "qa2"), size=400)
+    spec = TrainedVocabulary(kind=request.param, languages=("qa1", "qa2"), size=400)
     make_vocabulary(spec, [folder / f"{code}.parquet" for code in ("qa1", "qa2")], folder / "vocabulary")
     for code in ("qa1", "qa2"):
         text = folder / f"{code}.parquet"
@@ -158,7 +158,7 @@ def test_an_interrupted_run_in_another_vocabulary_goes_on_with_the_same_bytes(wo
 def test_a_vocabulary_with_another_padding_is_refused(world: Path, tmp_path: Path) -> None:
     """Positions of XLM-R count from the id of padding."""
     other = "xlmr" if "[CLS]" in token_ids(world / "encoder") else "bert"
-    spec = VocabularyEntry(kind=other, languages=("qa1",), size=400)  # type: ignore[arg-type]
+    spec = TrainedVocabulary(kind=other, languages=("qa1",), size=400)  # type: ignore[arg-type]
     make_vocabulary(spec, [world / "qa1.parquet"], tmp_path / "v")
     keys = {"task": "mlm", "kind": "mlm", "method": "text", "base": "full-ft", "source": "qa1"}
     tokens = [world / "qa1.arrow"]

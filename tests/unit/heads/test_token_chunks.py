@@ -11,7 +11,7 @@ from xlgrid.heads import HEADS, metric
 from xlgrid.heads.token import Words
 from xlgrid.heads.token_chunks import ChunkHead, chunks
 from xlgrid.heads.tokens import Tokens, Vocabulary
-from xlgrid.tasks.udpos import LABELS
+from xlgrid.synthetic.miniatures.udpos import LABELS
 
 HEAD = HEADS["token-chunks"]
 # seqeval 1.2 leaves out the first letter of a label, so that it takes CCONJ for SCONJ, and X for the O between sentences; 0.0.12 did not.

@@ -5,10 +5,9 @@ from functools import cache
 from typing import Any
 
 from xlgrid.heads import HEADS
-from xlgrid.heads.probe import type_problem
-from xlgrid.heads.seq2seq.mbart import MBART
+from xlgrid.heads.probe import head_problem, type_problem
 from xlgrid.methods import make
-from xlgrid.models.fit import misfit_of_head, misfit_of_method
+from xlgrid.models.fit import misfit_of_method
 
 # The heads whose models begin with an encoder and a class of transformers.
 TRAINED = ("sequence", "token", "span", "choice", "mlm")
@@ -72,7 +71,7 @@ def types(*heads: str) -> list[str]:
         "mlm": "MASKED_LM",
     }
     mappings = [getattr(modeling_auto, f"MODEL_FOR_{names[head]}_MAPPING_NAMES") for head in heads]
-    return sorted({kind for mapping in mappings for kind in mapping} - {MBART})
+    return sorted({kind for mapping in mappings for kind in mapping} - {"mbart"})
 
 
 @cache
@@ -100,6 +99,6 @@ def problem(
     config = config or tiny(kind)
     return (
         type_problem(config)
-        or misfit_of_head(config, HEADS[head])
+        or head_problem(config, HEADS[head])
         or misfit_of_method(config, make(base, options), HEADS[head])
     )

@@ -19,7 +19,8 @@ from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.product import Product, flat
 from xlgrid.products.train import Run
-from xlgrid.tasks import mlm, wikiann
+from xlgrid.synthetic.miniatures import wikiann
+from xlgrid.tasks import mlm
 
 ROOT = Path(__file__).parents[3]
 STUDY = """\

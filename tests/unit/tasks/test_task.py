@@ -178,12 +178,6 @@ def test_a_pair_takes_each_input_from_its_language(kind):
     assert of_first[0][first] != of_second[0][first]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PAIRED if task(kind).speaks("en")])
-def test_three_languages_are_an_error(kind):
-    with pytest.raises(ValueError, match=r"neither a language.* nor a pair"):
-        rows(kind, "en-fr-de")
-
-
 def test_every_head_can_be_described():
     assert set(STUDY) == set(HEADS)
 

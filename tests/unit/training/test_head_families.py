@@ -16,8 +16,8 @@ from xlgrid.data.tokenize import tokenize
 from xlgrid.heads import HEADS
 from xlgrid.heads.families import FAMILIES
 from xlgrid.models.load import load_model
+from xlgrid.study.encoders import EncoderWithHead
 from xlgrid.training import loop, pretraining
-from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -73,7 +73,7 @@ class World:
         """Train a head, or all weights with a head, for the encoder without one."""
         training = {"steps": steps, "batch_size": 16, "evaluations": 3, "lr": 0.02}
         lm_head = {"languages": LANGUAGES, "seed": 3, "trains": trains}
-        recipe = EncoderEntry.model_validate({"of": "bare", "lm_head": lm_head, "training": training})
+        recipe = EncoderWithHead.model_validate({"of": "bare", "lm_head": lm_head, "training": training})
         folder = self.folder / f"trained-{trains}"
         pretraining.pretrain(recipe.recipe("s", "headed"), self.vocabulary, *self.files.values(), folder, self.bare)
         return folder

@@ -16,8 +16,8 @@ from xlgrid.architectures.scratch import architecture_of
 from xlgrid.data.encoders import add_tokenizer
 from xlgrid.heads import HEADS
 from xlgrid.models import lm_head, load
+from xlgrid.study.encoders import EncoderWithHead
 from xlgrid.training import loop, pretraining
-from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -27,7 +27,7 @@ NAMES = {"bert": "cls.predictions.transform.dense.weight", "xlmr": "lm_head.dens
 def recipe(trains: str = "head", **training: Any) -> Recipe:
     entry = {"of": "bare", "lm_head": {"languages": ["en", "fr"], "trains": trains, "seed": 3}}
     settings = {"steps": 80, "batch_size": 16, "evaluations": 4, "lr": 0.03, **training}
-    return EncoderEntry.model_validate({**entry, "training": settings}).recipe("s", "with-head")
+    return EncoderWithHead.model_validate({**entry, "training": settings}).recipe("s", "with-head")
 
 
 class World:

@@ -62,9 +62,7 @@ class Parameters(Exhibit):
 
     def encoders_read(self, study: StudyView) -> list[Encoder]:
         """The encoders whose sizes the library does not know."""
-        from xlgrid.models.parameters import HUB
-
-        return [Encoder(study.name, name) for name in self.encoders if study.encoders[name].hub not in HUB]
+        return [Encoder(study.name, name) for name in self.encoders if not study.encoders[name].is_listed]
 
     def settings(self, study: StudyView) -> list[str]:
         methods = [study.methods[name].model_dump_json() for name in self.methods]
@@ -94,12 +92,10 @@ class Parameters(Exhibit):
         """
         import pandas as pd
 
-        from xlgrid.training.encoders import configuration
-
         study = plan.study
         rows: list[dict[str, Any]] = []
         for encoder in self.encoders:
-            config = configuration(study.encoders[encoder], plan.owned(Encoder(study.name, encoder)).folder)
+            config = study.encoders[encoder].planned_configuration(plan, encoder)
             for method in self.methods:
                 entry = study.methods[method]
                 count = added(config, entry.base, entry.options)

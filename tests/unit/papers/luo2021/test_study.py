@@ -16,7 +16,7 @@ from xlgrid.data.text import TextSettings
 from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.languages import Languages
 from xlgrid.papers.luo2021.decoder import EncoderDecoder
-from xlgrid.papers.luo2021.mbart import MBart
+from xlgrid.papers.luo2021.mbart.architecture import MBart
 from xlgrid.papers.luo2021.pair_attention import PairAttention
 from xlgrid.papers.luo2021.veco import PlugIn
 from xlgrid.papers.luo2021.veco.architecture import Veco
@@ -30,8 +30,8 @@ from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
 from xlgrid.study.schema import Grid, Study
 from xlgrid.study.tasks import TaskEntry
+from xlgrid.synthetic.miniatures.tatoeba import Options as RetrievalOptions
 from xlgrid.tasks.mlm import Options as MlmOptions
-from xlgrid.tasks.retrieval.tatoeba import Options as RetrievalOptions
 from xlgrid.training.recipe import Training
 
 FOLDER = PUBLISHED["luo2021"]
@@ -129,7 +129,7 @@ def test_runs_with_translations_train_on_all_rows_of_all_languages_of_their_task
 
 def test_labels_of_translations_are_those_of_xlmr_trained_on_english(plan: Plan) -> None:
     """The teacher is a run of `xtreme`, which is not made twice; other tasks have labels of their own."""
-    labelled = {name for name, entry in plan.study.tasks.items() if entry.data and entry.data.labelled}
+    labelled = {name for name, entry in plan.study.tasks.items() if entry.data and entry.data.made}
     assert labelled == {"udpos", "panx"}
     for task, group in (("udpos", "pos"), ("panx", "ner")):
         run = Run("luo2021", task, "veco-large", "plug-in-all", plan.study.expand(f"mix:{group}")[0], 1)
@@ -163,7 +163,7 @@ def test_encoders_are_pretrained_as_table_8_says(study: Study) -> None:
     printed = pd.read_csv(FOLDER / "hyperparameters.csv").set_index("hyperparameter")
     steps: Counter[str] = Counter()
     for name, entry in study.encoders.items():
-        if not (scratch := entry.scratch):
+        if not (scratch := getattr(entry, "scratch", None)):
             continue
         size = "small" if "small" in name else "large"
         column, settings = printed[size], entry.pretraining
@@ -447,8 +447,8 @@ def test_the_page_has_the_numbers_of_the_study(study: Study, plan: Plan, release
 
 def test_what_is_released_needs_no_training_on_text_and_no_cross_attention(released: Plan, planned: list[Cell]) -> None:
     study = released.study
-    assert not any(entry.scratch for entry in study.encoders.values())
-    assert study.encoders["veco-large"].path == "checkpoints/veco"
+    assert not any(entry.is_trained for entry in study.encoders.values())
+    assert study.encoders["veco-large"].folder == "checkpoints/veco"
     assert {cell[1:] for cell in released.cells} <= {cell[1:] for cell in planned}
     assert {cell.method for cell in released.cells} == {"full-ft", "as-is", "plug-out", "full-ft-all", "plug-out-all"}
     assert {run.study for run in released.runs if run.encoder == "veco-large"} == {"luo2021-released"}

@@ -1,0 +1,40 @@
+"""Premises and hypotheses as the task xnli, in natural languages."""
+
+import pyarrow as pa
+import pytest
+
+from xlgrid.synthetic.miniatures import xnli
+from xlgrid.synthetic.natural import natural_codes
+from xlgrid.synthetic.premises import Options, examples
+from xlgrid.tasks import task
+
+
+def made(n=300, **options):
+    return list(examples(n, Options(n=n, **options)))
+
+
+@pytest.mark.parametrize("language", natural_codes())
+def test_premises_are_the_same_text_for_their_hypotheses_in_every_language(language):
+    sample = made(90, max_depth=1)
+    rows = [xnli.row(example, language, Options()) for example in sample]
+    assert [row["label"] for row in rows] == [example.label for example in sample]
+    assert [len({row["premise"] for row in rows[i : i + 3]}) for i in range(0, 90, 3)] == [1] * 30
+    assert len({row["premise"] for row in rows}) == 30
+    assert all(row["hypothesis"].strip() for row in rows)
+
+
+def test_a_pair_takes_premise_and_hypothesis_from_its_languages():
+    for example in made(9):
+        english, french, pair = (xnli.row(example, code, Options()) for code in ("en", "fr", "en-fr"))
+        assert pair == english | {"hypothesis": french["hypothesis"]}
+        assert english["premise"] != french["premise"]
+
+
+def test_labels_stand_in_the_order_of_the_hub():
+    assert task("xnli").labels == ("entailment", "neutral", "contradiction")
+
+
+def test_numbers_for_labels_name_the_setting_that_translates_them():
+    rows = [xnli.row(example, "en", Options()) | {"label": 1} for example in made(9)]
+    with pytest.raises(ValueError, match=r"row 1, column 'label': unknown label '1' .*`labels` in `data` translates"):
+        task("xnli").check(pa.Table.from_pylist(rows), "here")
