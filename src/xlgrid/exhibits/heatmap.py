@@ -10,12 +10,14 @@ from pydantic import Field, model_validator
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.drawing.blocks import Block, by_family, by_group, codes_of
-from xlgrid.exhibits.exhibit import Compared, Rendering, StudyView
+from xlgrid.exhibits.exhibit import Compared, Rendering
 from xlgrid.languages.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from xlgrid.study.schema import Study
 
 
 # Dark is the better end of the first, blue that of the second.
@@ -66,13 +68,13 @@ class Heatmap(Compared):
     def groups_shown(self) -> tuple[str, ...]:
         return self.blocks or ("same-family", "same-script")
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from among(
             "difference" if self.difference else "method", "method", self._methods, axes["method"], study.methods
         )
         yield from among("blocks", "group of the study", self.blocks, study.groups)
 
-    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+    def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import stats, units
 
@@ -109,10 +111,10 @@ class Heatmap(Compared):
             title=self.title,
         )
         order = {axis: codes_of(blocks) for axis, blocks in (("source", rows), ("column", columns))}
-        sheet = self.sheet(entries, notes=notes, rows=["source"], order=order)
+        sheet = self.printed(entries, notes=notes, rows=["source"], order=order)
         return Rendering(sheet, draw=draw, behind=chosen.assign(column=chosen["target"]))
 
-    def _axes(self, cells: "pd.DataFrame", study: StudyView) -> tuple[list[Block], list[Block]]:
+    def _axes(self, cells: "pd.DataFrame", study: "Study") -> tuple[list[Block], list[Block]]:
         """The blocks of the sources and of the targets."""
         from xlgrid.results import stats
 
