@@ -41,7 +41,12 @@ def draw(
 
 
 def grid(
-    sources: list[str], targets: list[str], *, methods: tuple[str, ...] = ("madx",), seeds: int = 2, holes: float = 0.0
+    sources: list[str],
+    targets: list[str],
+    *,
+    methods: tuple[str, ...] = ("adapters",),
+    seeds: int = 2,
+    holes: float = 0.0,
 ) -> pd.DataFrame:
     """Cells with made-up scores; a share of `holes` has no result."""
     draw = np.random.default_rng(1)
@@ -64,7 +69,7 @@ def key(ax: Axes) -> list[str]:
 
 
 STATISTICS = {"mean": 1.0, "sd": 0.5, "min": 0.5, "max": 1.5, "n_seeds": 2, "n_seeds_expected": 2}
-KEYS = [("xnli", "en", "madx"), ("xnli", "en", "bitfit"), ("xnli", "fr", "madx"), ("paws", "fr", "madx")]
+KEYS = [("xnli", "en", "adapters"), ("xnli", "en", "bitfit"), ("xnli", "fr", "adapters"), ("paws", "fr", "adapters")]
 
 
 def three_keys() -> printing.Sheet:

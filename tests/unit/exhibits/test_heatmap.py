@@ -173,13 +173,13 @@ def test_long_labels_stand_upright_rather_than_overlap() -> None:
     assert not overlaps([label.get_window_extent() for label in ax.get_xticklabels()])
 
 
-HEATMAP = {"kind": "heatmap", "title": "Transfer", "method": "madx"}
-DIFFERENCE = {"kind": "heatmap", "title": "Gain", "difference": ["madx", "full-ft"]}
+HEATMAP = {"kind": "heatmap", "title": "Transfer", "method": "adapters"}
+DIFFERENCE = {"kind": "heatmap", "title": "Gain", "difference": ["adapters", "full-ft"]}
 CODES = ["en", "fr", "ru", "en-fr", "fr-en"]
 
 
 def render(spec: dict[str, Any], folder: Path, **change: Any) -> dict[str, bytes]:
-    cells = grid(CODES[:2], CODES, methods=("full-ft", "madx"), seeds=3, holes=0.1)
+    cells = grid(CODES[:2], CODES, methods=("full-ft", "adapters"), seeds=3, holes=0.1)
     return render_files(spec | change, cells, folder, name="figure01", languages=LANGUAGES)
 
 
@@ -193,7 +193,7 @@ def test_the_data_stand_beside_a_heatmap(tmp_path: Path) -> None:
     table = pd.read_csv(tmp_path / "figure01.csv")
     assert list(table)[:4] == ["source", "column", "mean", "sd"]
     assert len(table) == 10
-    assert "madx minus full-ft, paired by seed" in (tmp_path / "figure01.md").read_text()
+    assert "adapters minus full-ft, paired by seed" in (tmp_path / "figure01.md").read_text()
 
 
 def test_a_heatmap_stands_in_the_groups_that_it_names(tmp_path: Path) -> None:
@@ -209,26 +209,26 @@ def test_a_heatmap_stands_in_the_groups_that_it_names(tmp_path: Path) -> None:
 
 def test_a_difference_of_methods_with_unequal_seeds_uses_all_runs_and_says_so(tmp_path: Path) -> None:
     """Five runs of one method and one of the other, as in figure 15 of Pfeiffer et al. (2020)."""
-    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "madx"), seeds=5)
-    cells = cells[(cells["method"] == "madx") | (cells["seed"] == 1)]
+    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "adapters"), seeds=5)
+    cells = cells[(cells["method"] == "adapters") | (cells["seed"] == 1)]
     render_files(DIFFERENCE, cells, tmp_path, languages=LANGUAGES)
     differences = pd.read_csv(tmp_path / "x.csv").set_index(["source", "column"])["mean"]
     means = cells.groupby(["method", "source", "target"])["score"].mean()
     for source, target in differences.index:
-        difference = means["madx", source, target] - means["full-ft", source, target]
+        difference = means["adapters", source, target] - means["full-ft", source, target]
         assert differences[source, target] == pytest.approx(difference)
     text = (tmp_path / "x.md").read_text(encoding="utf-8")
-    assert "madx and full-ft have different seeds (5 and 1): there the difference is that of their means" in text
+    assert "adapters and full-ft have different seeds (5 and 1): there the difference is that of their means" in text
 
 
 @pytest.mark.parametrize(
     ("spec", "marks"),
-    [({"method": "full-ft"}, 0), ({"method": "madx"}, 4), ({"difference": ["full-ft", "madx"]}, 4)],
+    [({"method": "full-ft"}, 0), ({"method": "adapters"}, 4), ({"difference": ["full-ft", "adapters"]}, 4)],
 )
 def test_sources_that_have_learnt_nothing_have_a_mark(spec: dict[str, Any], marks: int, tmp_path: Path) -> None:
     """In the picture and in the table, also where its cells are subtracted from those of another method."""
-    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "madx"), seeds=2)
-    cells["learnt_nothing"] = (cells["method"] == "madx").map({True: "f1 0.0, chance 0.0", False: ""})
+    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "adapters"), seeds=2)
+    cells["learnt_nothing"] = (cells["method"] == "adapters").map({True: "f1 0.0, chance 0.0", False: ""})
     render_files({"kind": "heatmap", "title": "t", **spec}, cells, tmp_path, name="h", languages=LANGUAGES)
     table = [line for line in (tmp_path / "h.md").read_text().splitlines() if line.startswith("|")]
     assert "".join(table).count("§") == marks

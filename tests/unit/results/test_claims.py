@@ -9,6 +9,7 @@ import yaml
 
 from xlgrid.plan import grid
 from xlgrid.plan.load import load_study
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import claims
 from xlgrid.results.claims import Claim
 from xlgrid.study.schema import Study
@@ -202,45 +203,36 @@ def test_an_expectation_reads_as_an_inequality(
     assert (claim.expected, claim.range) == (expected, bounds)
 
 
-def with_snapshots() -> dict[str, Any]:
-    """The study as YAML has it, with the method `query`, whose cells have the weights of step 5 of a run on text, and of its end."""
-    raw = yaml.safe_load(STUDY)
-    raw["methods"] |= {"bitfit": {"start": {"task": "mlm", "method": "full-ft", "at": "target"}}}
-    raw["methods"] |= {"query": {"base": "qcross", "start": {"task": "mlm", "method": "full-ft"}}}
-    raw["tasks"]["mlm"] = {"kind": "mlm"}
-    raw["training"] = [{"when": {"task": "mlm"}, "set": {"snapshots": [5]}}]
-    raw["grids"]["few"]["target"] = ["mono"]
-    early = {"method": ["query"], "source": ["en"], "target": ["mono"], "snapshots": [5]}
-    raw["grids"]["early"] = raw["grids"]["few"] | early
-    raw["grids"]["end"] = raw["grids"]["early"] | {"snapshots": []}
-    raw["claims"]["one"] |= {"select": {"task": "d0", "group": "zero-shot:mono"}}
-    return dict(raw)
+# Runs of `bitfit` for one target each, and cells of `query` with the weights of the end and of step 5 of a run on text.
+ASIDE = [
+    Cell("s", "d0", "mini", *cell, seed)
+    for target in ("fr", "de")
+    for cell in (("bitfit", f"en@{target}", target), ("query", "en", target), ("query", "en", f"{target}@5"))
+    for seed in (1, 2)
+]
 
 
-def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_left_out(tmp_path: Path) -> None:
-    raw = with_snapshots()
-    raw["claims"]["one"]["compare"] = [{"method": ["bitfit"]}, {"method": ["query"]}]
-    path = tmp_path / "s.yaml"
-    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
-    weight_of = terms(load_study(path))
-    assert {(source, target) for _, method, source, target, _ in weight_of if method == "bitfit"} == {
-        ("en@fr", "fr"),
-        ("en@de", "de"),
-    }
-    assert {(source, target) for _, method, source, target, _ in weight_of if method == "query"} == {
-        ("en", "fr"),
-        ("en", "de"),
+def paired(*sides: dict[str, Any]) -> set[tuple[str, str, str]]:
+    """Method, source and target of each cell of a comparison of two selections."""
+    claim = Claim(says="s", compare=sides, expect="greater")  # type: ignore[arg-type]
+    weighted = claims.terms("one", claim, ASIDE, lambda *_: True)
+    assert sum(weight for _, weight in weighted) == pytest.approx(0)
+    return {(cell.method, str(cell.source), str(cell.target)) for cell, _ in weighted}
+
+
+def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_left_out() -> None:
+    assert paired({"method": "bitfit"}, {"method": "query"}) == {
+        ("bitfit", "en@fr", "fr"),
+        ("bitfit", "en@de", "de"),
+        ("query", "en", "fr"),
+        ("query", "en", "de"),
     }
 
 
-def test_a_side_with_a_snapshot_has_the_cells_of_that_step_alone(tmp_path: Path) -> None:
-    raw = with_snapshots()
-    raw["claims"]["one"]["compare"] = [{"method": "query", "snapshot": 5}, {"method": "bitfit"}]
-    path = tmp_path / "s.yaml"
-    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
-    study = load_study(path)
-    weight_of = terms(study)
-    assert {target for _, method, _, target, _ in weight_of if method == "query"} == {"fr@5", "de@5"}
-    assert {target for _, method, _, target, _ in weight_of if method == "bitfit"} == {"fr", "de"}
-    assert sum(weight_of.values()) == pytest.approx(0)
-    assert study.claims["one"].measured == "query @5 − bitfit"
+def test_a_side_with_a_snapshot_has_the_cells_of_that_step_alone() -> None:
+    assert paired({"method": "query", "snapshot": 5}, {"method": "bitfit"}) == {
+        ("bitfit", "en@fr", "fr"),
+        ("bitfit", "en@de", "de"),
+        ("query", "en", "fr@5"),
+        ("query", "en", "de@5"),
+    }

@@ -114,7 +114,9 @@ def test_an_empty_group_is_an_error() -> None:
 
 def test_a_difference_of_methods_with_the_same_seeds_is_paired_and_lacks_what_either_lacks() -> None:
     second = {("fr", 0): 1.0, ("de", 0): NAN, ("fr", 1): 2.0, ("de", 1): 8.0, ("es", 1): 9.0}
-    _, entries = stats.method_differences(pd.concat([cells(FULL), cells(second, method="madx")]), "full-ft", "madx")
+    _, entries = stats.method_differences(
+        pd.concat([cells(FULL), cells(second, method="adapters")]), "full-ft", "adapters"
+    )
     entries = entries.set_index("column")
     assert set(entries.index) == {"fr", "de"}, "only cells planned for both"
     assert list(entries.loc["fr", ["mean", "n_seeds", "n_seeds_expected"]]) == [(9 + 28) / 2, 2, 2]
@@ -123,25 +125,25 @@ def test_a_difference_of_methods_with_the_same_seeds_is_paired_and_lacks_what_ei
 
 
 def unequal(first: list[float], second: list[float]) -> tuple[pd.DataFrame, list[str]]:
-    """The difference of madx and mlm-trg on one target, and its note."""
+    """The difference of adapters and mlm-trg on one target, and its note."""
     frame = pd.concat(
         [
-            cells({("fr", seed): score for seed, score in enumerate(first)}, method="madx"),
+            cells({("fr", seed): score for seed, score in enumerate(first)}, method="adapters"),
             cells({("fr", seed): score for seed, score in enumerate(second)}, method="mlm-trg"),
         ]
     )
-    _, entries = stats.method_differences(frame, "madx", "mlm-trg")
-    return entries.iloc[0], stats.note_on_seeds(frame, "method", "madx", "mlm-trg", ["source", "target"])
+    _, entries = stats.method_differences(frame, "adapters", "mlm-trg")
+    return entries.iloc[0], stats.note_on_seeds(frame, "method", "adapters", "mlm-trg", ["source", "target"])
 
 
 def test_with_five_seeds_and_one_the_difference_is_that_of_the_means() -> None:
-    """The shape of figure 15 of Pfeiffer et al. (2020): no run of madx is lost."""
+    """The shape of figure 15 of Pfeiffer et al. (2020): no run of adapters is lost."""
     entry, note = unequal([10.0, 20.0, 30.0, 40.0, 60.0], [12.0])
     assert entry["mean"] == 32.0 - 12.0
     assert list(entry[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [1, 1, 1, 1]
     assert math.isnan(entry["sd"]), "one seed has no deviation"
     assert note[0].startswith(
-        "madx and mlm-trg have different seeds (5 and 1): there the difference is that of their means"
+        "adapters and mlm-trg have different seeds (5 and 1): there the difference is that of their means"
     )
 
 
@@ -162,19 +164,19 @@ def test_a_difference_of_means_counts_the_seeds_of_the_less_complete_side() -> N
 
 
 def test_a_difference_of_means_counts_the_cells_of_both_in_the_seeds_of_one_side() -> None:
-    """Two targets of madx and of mlm-trg with two seeds against three: two by two cells."""
+    """Two targets of adapters and of mlm-trg with two seeds against three: two by two cells."""
     targets = ("fr", "de")
-    first = cells({(target, seed): 10.0 for target in targets for seed in (0, 1)}, method="madx")
+    first = cells({(target, seed): 10.0 for target in targets for seed in (0, 1)}, method="adapters")
     second = cells({(target, seed): 1.0 for target in targets for seed in (5, 6, 7)}, method="mlm-trg")
-    entries = stats.entries(pd.concat([first, second]), ["source"], "method", difference=("madx", "mlm-trg"))
-    entry = entries.set_index("column").loc[stats.minus("madx", "mlm-trg")]
+    entries = stats.entries(pd.concat([first, second]), ["source"], "method", difference=("adapters", "mlm-trg"))
+    entry = entries.set_index("column").loc[stats.minus("adapters", "mlm-trg")]
     assert list(entry[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [2, 2, 8, 8]
 
 
 def test_a_difference_of_methods_without_a_common_cell_is_an_error() -> None:
-    apart = pd.concat([cells(FULL), cells({("es", 0): 1.0}, method="madx")])
-    with pytest.raises(ValueError, match="no cell is planned for both 'full-ft' and 'madx'"):
-        stats.method_differences(apart, "full-ft", "madx")
+    apart = pd.concat([cells(FULL), cells({("es", 0): 1.0}, method="adapters")])
+    with pytest.raises(ValueError, match="no cell is planned for both 'full-ft' and 'adapters'"):
+        stats.method_differences(apart, "full-ft", "adapters")
 
 
 def test_select_keeps_the_asked_values_in_the_asked_order() -> None:

@@ -27,7 +27,7 @@ t1,mbert,logic,full-ft,avg,fr,accuracy,66
 t1,mbert,logic,full-ft,en,avg,accuracy,80.25
 t1,mbert,logic,full-ft,en,avg:others,accuracy,55.0
 t1,mbert,logic,probe,en,fr,accuracy,40.0
-t1,mbert,logic,madx-minus-full-ft,en,fr,accuracy-difference,-3.5
+t1,mbert,logic,adapters-minus-full-ft,en,fr,accuracy-difference,-3.5
 """
 NOTES = """\
 exhibit,model,dataset,method,source,target,metric,note
@@ -127,8 +127,8 @@ def test_names_of_ours_are_translated_to_one_or_more_of_the_paper_s_columns() ->
 
 
 def test_a_heatmap_of_a_difference_is_compared_too() -> None:
-    frame = cells({}, {"method": "madx", "score": 55.0})
-    entries = render({"kind": "heatmap", "difference": ["madx", "full-ft"]}, frame)
+    frame = cells({}, {"method": "adapters", "score": 55.0})
+    entries = render({"kind": "heatmap", "difference": ["adapters", "full-ft"]}, frame)
     assert entries[["source", "column", "published", "difference"]].values.tolist() == [["en", "fr", -3.5, -2.5]]
 
 
