@@ -18,8 +18,11 @@ EXAMPLES = ROOT / "tests" / "unit" / "papers" / "examples.txt"
 
 def without(paper: str, folder: Path) -> Path:
     """Copy this project without a paper: without its folder, its entry points, and its tests."""
-    left = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "results", "site", paper)
-    shutil.copytree(ROOT, folder, symlinks=True, ignore=left)
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        if f"/papers/{paper}/" not in name and (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     about = folder / "pyproject.toml"
     about.write_text(re.sub(rf'^[\w-]+ = "xlgrid\.papers\.{paper}\b.*\n', "", about.read_text(), flags=re.MULTILINE))
     lines = ["[console_scripts]", "xlgrid = xlgrid.cli:main"]
