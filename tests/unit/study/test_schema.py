@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from study_fixture import STARTED, TEXT, write
+from study_fixture import QA, STARTED, TEXT, write
 
-from xlgrid.plan.load import load_study
+from xlgrid.plan.load import load_plan, load_study
 from xlgrid.study.schema import ImportedAdapters, Study
 
 
@@ -125,3 +125,22 @@ def test_the_page_of_a_report_depends_on_what_it_shows_of_languages_and_exhibits
     )
     pages = [load_study(write(tmp_path, declared.replace("NAME", name))).report_settings for name in ("Zed", "Zet")]
     assert pages[0] != pages[1]
+
+
+def test_metrics_follow_from_the_tasks_and_a_table_shows_the_main_ones(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, QA.replace("rows: [task]", "rows: [task, metric]")))
+    expected = {"xquad": ("squad-f1", "squad-em"), "copa": ("accuracy",), "siqa": ("accuracy",)}
+    assert study.metrics == expected | {"pretraining": ("accuracy",)}
+    assert study.exhibits["table"].names_metric
+    assert not load_study(write(tmp_path, QA)).exhibits["table"].names_metric
+
+
+def test_a_table_shows_both_metrics_where_it_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, axes in (("main", "rows: [task]"), ("both", "rows: [task, metric]")):
+        plan = load_plan(write(tmp_path, QA.replace("rows: [task]", axes)))
+        plan.study.exhibit("table").render("table", plan, name)
+        lines = Path(name, "table.csv").read_text().splitlines()
+        # Two targets each.
+        assert len(lines) - 1 == 2 * (2 if name == "main" else 3)
+        assert "Metric: squad-f1, " in Path(name, "table.md").read_text()
