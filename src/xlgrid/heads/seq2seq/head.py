@@ -182,7 +182,7 @@ def positions(table: Any) -> int:
 
     Args:
         table: the module of embeddings. The first rows stand for no position: up to that of padding in the families of RoBERTa, and
-            `offset` rows in that of mBART.
+            `offset` rows in that of BART and its kin.
     """
     unused = 0 if table.padding_idx is None else table.padding_idx + 1
     return int(table.num_embeddings - getattr(table, "offset", unused))
