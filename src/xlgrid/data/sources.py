@@ -11,7 +11,7 @@ from xlgrid.base.plugins import Extensible
 from xlgrid.base.settings import Strict
 from xlgrid.data.origins.files import Files
 from xlgrid.data.origins.hub import Hub
-from xlgrid.data.origins.origin import SPLITS, Origin
+from xlgrid.data.origins.origin import Origin
 from xlgrid.data.origins.pools import Pools
 from xlgrid.data.places import OfPackage
 from xlgrid.tasks import Task
@@ -19,8 +19,6 @@ from xlgrid.tasks import Task
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
-
-__all__ = ["SPLITS", "AnyOrigin", "DataSource", "Made", "Origin", "TextOrigin", "no_data", "origin_of"]
 
 ORIGINS: tuple[type[Origin], ...] = (Hub, Files, Pools, OfPackage)
 
@@ -48,6 +46,7 @@ def _chosen(fields: Any, kinds: tuple[type[Origin], ...], allowed: str) -> Any:
     return fitting[0].model_validate(given)
 
 
+# The keys of all origins, of which the JSON Schema and the reference of the study file are made. No entry of a study is of this class.
 class AllKeys(*reversed(ORIGINS)):  # type: ignore[misc]
     """The place of data that are not generated: a repository on the Hub (`hub`), at a commit that the lock file keeps, or local files (`local`),
     or a place that a package reads (`place`).
