@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, SerializeAsAn
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.base.settings import Strict
-from xlgrid.data.origins.files import Files
+from xlgrid.data.origins.files import Files, OfFiles
 from xlgrid.data.origins.hub import Hub
 from xlgrid.data.origins.origin import Origin
 from xlgrid.data.origins.pools import Pools
@@ -41,6 +41,8 @@ def _chosen(fields: Any, kinds: tuple[type[Origin], ...], allowed: str) -> Any:
         return fields
     given = {key: value for key, value in fields.items() if value is not None}
     fitting = [kind for kind in kinds if kind.describes(given)]
+    if misspelt := [str(key) for key in given if key not in AllKeys.model_fields]:
+        raise ValueError(unknown("key", misspelt[0], fitting[0].model_fields if fitting else AllKeys.model_fields))
     if len(fitting) != 1:
         raise ValueError(f"{allowed}: give exactly one")
     return fitting[0].model_validate(given)
@@ -69,7 +71,7 @@ class AllKeys(*reversed(ORIGINS)):  # type: ignore[misc]
 
 AnyOrigin = Annotated[SerializeAsAny[Origin], BeforeValidator(origin_of, json_schema_input_type=AllKeys)]
 # An origin of text, which is read row by row.
-TextOrigin = Annotated[SerializeAsAny[Hub | Files], BeforeValidator(_text_of, json_schema_input_type=AllKeys)]
+TextOrigin = Annotated[SerializeAsAny[OfFiles], BeforeValidator(_text_of, json_schema_input_type=AllKeys)]
 
 
 class WithOrigin(Strict):
