@@ -6,7 +6,8 @@ import pytest
 from study_fixture import QA, STARTED, TEXT, write
 
 from xlgrid.plan.load import load_plan, load_study
-from xlgrid.study.schema import ImportedAdapters, Study
+from xlgrid.study.adapters import HubAdapters
+from xlgrid.study.schema import Study
 
 
 def test_a_study_s_name_must_do_for_a_path(tmp_path: Path) -> None:
@@ -52,11 +53,9 @@ def test_settings_of_text_runs_are_training_settings_like_any(tmp_path: Path) ->
 
 
 def test_weights_are_read_under_the_names_that_others_gave() -> None:
-    imported = ImportedAdapters(
-        hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"}
-    )
-    assert imported.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
-    assert imported.place("qu", "bert") == "Hub/bert-qu-wiki"
+    imported = HubAdapters(hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"})
+    assert imported.named("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
+    assert imported.named("qu", "bert") == "Hub/bert-qu-wiki"
 
 
 GROUPED = (
