@@ -18,9 +18,9 @@ from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import HEARTBEAT, Bundle, Job, Status, heartbeat
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE
 from snakemake_executor_plugin_submitit.dispatch import QUIET, Dispatcher
+from snakemake_executor_plugin_submitit.guard import BEAT
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.tasks import TaskState
-from snakemake_executor_plugin_submitit.worker import BEAT
 
 # The worker.
 
@@ -28,7 +28,7 @@ from snakemake_executor_plugin_submitit.worker import BEAT
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from snakemake_executor_plugin_submitit import worker
+from snakemake_executor_plugin_submitit import guard, worker
 
 unlink = Path.unlink
 
@@ -37,7 +37,7 @@ def slowly(path, **options):
     unlink(path, **options)
 
 Path.unlink = slowly
-worker.BEAT = 0.05
+guard.BEAT = 0.05
 worker.Worker(sys.argv[1])()
 """
 

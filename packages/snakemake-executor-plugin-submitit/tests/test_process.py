@@ -69,7 +69,7 @@ def test_the_guard_kills_the_jobs_of_a_worker_that_is_killed_and_no_job_that_has
     program = """
 import subprocess, time
 from pathlib import Path
-from snakemake_executor_plugin_submitit.worker import Guard
+from snakemake_executor_plugin_submitit.guard import Guard
 guard = Guard(Path("/nowhere/heartbeat"))
 guard.__enter__()
 groups = [subprocess.Popen(["sleep", "60"], start_new_session=True).pid for _ in range(2)]
