@@ -159,12 +159,6 @@ def test_a_heartbeat_is_old_only_if_it_has_not_changed_since_the_last_look(
     assert poll(head, clock, QUIET) == []
 
 
-def test_a_task_whose_worker_has_ended_is_over_as_soon_as_the_cluster_has_said_so_twice(
-    running: Path, head: Dispatcher, clock: Clock
-) -> None:
-    assert poll(head, clock, 15) == [failures.KILLED]
-
-
 def test_a_task_whose_jobs_have_all_ended_is_settled_at_once(
     running: Path, head: Dispatcher, clock: Clock, cluster: Cluster
 ) -> None:
