@@ -20,12 +20,12 @@ from steps import seconds
 from transformers import AutoConfig
 
 from xlgrid.base.device import default_device
+from xlgrid.data.published import HUB
 from xlgrid.heads import HEADS
 from xlgrid.heads.language_modelling.mlm import MASKED
 from xlgrid.methods import make
 from xlgrid.models import deltas
 from xlgrid.models.load import model_class
-from xlgrid.models.parameters import HUB
 
 # What is trained, its head, and the method; each head's first is what the others are compared with.
 METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {

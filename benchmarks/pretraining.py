@@ -2,7 +2,7 @@
 
 The tokens of generated text, in inputs of equal length, are written for four languages of unequal sizes; a byte-pair token of
 XLM-R has 4.5 bytes of text. Inputs of 512 tokens are packed documents, and inputs of 24 tokens are sentences. An encoder is
-pre-trained on them for some steps with `alpha`, stopped and resumed. `benchmarks/text.py` measures how the tokens are made.
+pre-trained on them for some steps with `alpha`, stopped and resumed.
 Memory that a process holds beside mapped files (`RssAnon`) counts, less that of the same training on a thousandth of the text.
 """
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import TokensFile
-from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary, specials
+from xlgrid.data.vocabulary import TrainedVocabulary, make_vocabulary, specials
 
 BYTES = 4.5
 # The inputs that are written at once, and again and again.
@@ -83,7 +83,7 @@ def measure(folder: Path, gigabytes: float, length: int, steps: int) -> tuple[fl
     """The MB of a training and of its continuation after a stop, and the seconds until the continuation has begun and ended."""
     folder.mkdir()
     make_text("en", folder / "en.parquet", TextSettings(sentences=500))
-    make_vocabulary(VocabularyEntry(languages=("en",)), [folder / "en.parquet"], folder / "vocabulary")
+    make_vocabulary(TrainedVocabulary(languages=("en",)), [folder / "en.parquet"], folder / "vocabulary")
     ids = json.loads((folder / "vocabulary" / "tokenizer.json").read_text())["model"]["vocab"]
     tokens = {role: ids[token] for role, token in specials("bert").items()}
     for code, share in LANGUAGES.items():

@@ -23,11 +23,11 @@ from xlgrid.base.arrays import Segments
 from xlgrid.base.device import default_device
 from xlgrid.methods import Method, make
 from xlgrid.models.load import model_class
+from xlgrid.papers.foroutan2023.methods import Structured
 from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.products.train import Run
 from xlgrid.study.schema import Study
-from xlgrid.training.encoders import configuration
 
 
 class Work:
@@ -35,7 +35,7 @@ class Work:
 
     def __init__(self, study: Study, run: Run, length: int, batch: int, device: torch.device) -> None:
         recipe = study.recipe(*run[1:])
-        config = configuration(study.encoders[run.encoder], f"results/{study.name}/encoders/{run.encoder}")
+        config = study.encoders[run.encoder].configuration(f"results/{study.name}/encoders/{run.encoder}")
         kind = study.tasks[run.task].task
         self.head = kind.head
         for name, value in self.head.settings(len(kind.labels)).items():
@@ -60,7 +60,8 @@ class Work:
 
     def forward(self, training: bool) -> tuple[torch.Tensor, torch.Tensor]:
         self.model.train(training)
-        extra = self.method.arrange(self.segments, self.device, training)
+        structured = isinstance(self.method, Structured)
+        extra = self.method.arrange(self.segments, self.device, training) if structured else {}
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16), torch.set_grad_enabled(training):
             return self.head.scores(self.model, self.inputs | extra | {"labels": self.labels})
 

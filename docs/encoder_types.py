@@ -11,7 +11,6 @@ from pathlib import Path
 import transformers
 
 from xlgrid.heads.probe import type_problem
-from xlgrid.heads.seq2seq.mbart import MBART
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "encoders.md"
@@ -83,7 +82,7 @@ def page() -> str:
         raise ValueError(f"no reason in REASONS for {left}")
     lines += [
         "",
-        f"`{MBART}` is for the heads `sequence` and `seq2seq`: [encoder-decoders](../how-to/encoder-decoder.md). Types that transformers does not have, whose",
+        "`mbart` is for the heads `sequence` and `seq2seq`: [encoder-decoders](../how-to/encoder-decoder.md). Types that transformers does not have, whose",
         "repositories bring Python code of their own (`auto_map` in `config.json`), are refused by name, because xlgrid runs no code of repositories.",
     ]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"

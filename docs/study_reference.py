@@ -9,7 +9,6 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import MISSING, fields
 from pathlib import Path
 from textwrap import dedent
@@ -17,7 +16,9 @@ from typing import Any, get_args, get_type_hints
 
 from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import ALL_ARCHITECTURES
+from xlgrid.data import vocabulary
 from xlgrid.methods import ALL_METHODS, Method
+from xlgrid.study import adapters, encoders
 from xlgrid.study.schema import Study
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
@@ -112,14 +113,16 @@ class Page:
                 if name in self.places:
                     continue
                 here = f"{at}.{key}" if at else key
+                # The key that tells the kind of an entry is among its keys.
+                here = re.sub(r"(?<=\.NAME): \w+\.", ".", here)
                 # Most keys are the same in all kinds of exhibits. A place names the kind where an earlier kind has another model there.
                 general = re.sub("^exhibits: [a-z-]+", "exhibits.NAME", here)
                 here = here if general in self.places.values() else general
-                if name in KINDS or name in NAMES:
-                    here = f"{here}: {KINDS.get(name) or NAMES[name]}"
-                elif several:
+                if several and name not in KINDS:
                     here = f"{here}.NAME"
-                elif field.get("type") == "array":
+                if name in MEMBERS:
+                    here = f"{here}: {MEMBERS[name]}"
+                elif field.get("type") == "array" and not several:
                     here = f"{here}[]"
                 self.places[name] = here
                 new.append((name, here))
@@ -164,6 +167,14 @@ KINDS = {
     for kind, name in Study.model_json_schema()["properties"]["exhibits"]["additionalProperties"]["discriminator"][
         "mapping"
     ].items()
+}
+
+# Class of one of several kinds of entries -> what tells it from the others.
+MEMBERS = KINDS | NAMES
+MEMBERS |= {
+    kind.__name__: key
+    for kinds in (encoders.MEMBERS, vocabulary.MEMBERS, adapters.MEMBERS)
+    for key, kind in kinds.items()
 }
 
 
@@ -281,33 +292,44 @@ def phases(page: Page, training: Json) -> str:
     return f"{page.table(training)}\n\n### `curriculum[]`\n\n{prose(phase['description'])}\n\n{page.table(phase)}"
 
 
-# The JSON Schema
+# The JSON Schema: what is true of every study, and then what is true of a study that extends no other
 
 
-def exhibits(schema: Json) -> Json:
-    """A schema of exhibits whose errors are about the kind that an exhibit has."""
+def of_one_kind(schema: Json) -> Json:
+    """A schema of exhibits whose errors are about the kind that an exhibit has. The kind may be inherited."""
     kinds = schema["discriminator"]["mapping"]
     chosen = [
-        {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": {"$ref": reference}}
+        {"if": {"type": "object", "properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": of(reference)}
         for kind, reference in kinds.items()
     ]
-    return {
-        "type": "object",
-        "properties": {"kind": {"enum": [*kinds], "description": "the kind of exhibit"}},
-        "required": ["kind"],
-        "allOf": chosen,
+    inherited = {
+        "if": {"type": "object", "not": {"required": ["kind"]}},
+        "then": {"anyOf": [*map(of, kinds.values())]},
     }
+    properties = {"kind": {"enum": [*kinds], "description": "the kind of exhibit"}}
+    return {"type": "object", "properties": properties, "allOf": [*chosen, inherited]}
 
 
-def options(model: Json, key: str, known: dict[str, Json]) -> None:
+def of(reference: str) -> Json:
+    return {"$ref": reference}
+
+
+def merged(members: list[Json]) -> Json:
+    """The schema of an entry of one of several kinds, which its keys tell apart. An entry that extends another may change its kind."""
+    properties = {key: field for member in reversed(members) for key, field in member["properties"].items()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def options(model: Json, key: str, known: dict[str, Json], definitions: Json) -> None:
     """Let `options` be those of the base or kind that the entry names, where xlgrid knows it."""
-    model["allOf"] = [
-        {
-            "if": {"properties": {key: {"const": name}}, "required": [key]},
-            "then": {"properties": {"options": {"$ref": f"#/$defs/options of {name}"}}},
-        }
-        for name in known
-    ]
+    names: dict[str, list[str]] = {}
+    for name, schema in known.items():
+        names.setdefault(json.dumps(schema), []).append(name)
+    model["allOf"] = []
+    for text, alike in names.items():
+        definitions[f"options of {alike[0]}"] = of_any_study(json.loads(text))
+        then = {"properties": {"options": of(f"#/$defs/options of {alike[0]}")}}
+        model["allOf"].append({"if": {"properties": {key: {"enum": alike}}, "required": [key]}, "then": then})
 
 
 def method_options(method: type[Method]) -> Json:
@@ -324,44 +346,82 @@ def method_options(method: type[Method]) -> Json:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def partial(schema: Any, place: str) -> Any:
-    """The schema of what a study states that extends another: any key may be absent, and null removes what is inherited.
-
-    Args:
-        place: of `schema` in the whole schema, as `$ref` names it.
-    """
+def of_any_study(schema: Any) -> Any:
+    """The schema of what any study may state: keys may be absent, and null removes what is inherited."""
     if isinstance(schema, list):
-        return [partial(value, f"{place}/{number}") for number, value in enumerate(schema)]
+        return [of_any_study(value) for value in schema]
     if not isinstance(schema, dict):
         return schema
     if "discriminator" in schema:
-        # The kind of an exhibit may be inherited.
-        return {
-            "anyOf": [{"$ref": own(reference)} for reference in schema["discriminator"]["mapping"].values()]
-            + [{"type": "null"}]
-        }
-    changed = {
-        key: partial(value, f"{place}/{key}")
-        for key, value in schema.items()
-        if key not in ("required", "minItems", "allOf", "properties")
-    }
+        return of_one_kind(schema)
+    changed = {key: of_any_study(value) for key, value in schema.items() if key not in ("required", "minProperties")}
     if "properties" in schema:
-        fields_of = schema["properties"].items()
-        changed["properties"] = {name: own_field(field, f"{place}/properties/{name}") for name, field in fields_of}
+        changed["properties"] = {name: or_null(of_any_study(field)) for name, field in schema["properties"].items()}
     if isinstance(changed.get("additionalProperties"), dict):
         changed["additionalProperties"] = or_null(changed["additionalProperties"])
-    if "$ref" in changed:
-        changed["$ref"] = own(changed["$ref"])
     return changed
 
 
-def own_field(field: Json, place: str) -> Json:
-    """The schema of a field that may be null. It refers to the field if nothing inside it differs."""
-    if "/properties/" in field.get("$ref", ""):
-        return {"$ref": own(field["$ref"])}
-    inside = partial(field, place)
-    inside = {"$ref": place} if inside == field else inside
-    return inside if {"type": "null"} in field.get("anyOf", ()) else or_null(inside)
+def or_null(field: Json) -> Json:
+    """The schema of a value that may also be null."""
+    field = {key: value for key, value in field.items() if key != "default" or value not in (None, "", [], {})}
+    if "anyOf" in field:
+        kinds = [kind for kind in field.pop("anyOf") if kind != {"type": "null"}]
+        if len(kinds) > 1:
+            return field | {"anyOf": [*kinds, {"type": "null"}]}
+        field |= kinds[0]
+    # A model may be null itself.
+    changed = dict(field)
+    if "const" in field:
+        changed["enum"] = [changed.pop("const")]
+    if "enum" in changed:
+        changed["enum"] = [*changed["enum"], None]
+    if "type" in field:
+        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+        changed["type"] = [*kinds, "null"]
+    return changed
+
+
+def of_whole_study(schema: Json, needed: set[str]) -> Json:
+    """What else is true of a part of a study that extends no other: the keys that it must have. Empty if there is no more.
+
+    Args:
+        needed: the models that have such keys, or parts with such keys.
+    """
+    if "discriminator" in schema:
+        kinds = {kind: name_of(reference) for kind, reference in schema["discriminator"]["mapping"].items()}
+        chosen = [
+            {"if": {"properties": {"kind": {"const": kind}}}, "then": whole(name)}
+            for kind, name in kinds.items()
+            if name in needed
+        ]
+        return {"type": "object", "required": ["kind"], "allOf": chosen}
+    if "$ref" in schema:
+        return whole(name_of(schema["$ref"])) if name_of(schema["$ref"]) in needed else {}
+    if "anyOf" in schema:
+        members = [of_whole_study(member, needed) for member in schema["anyOf"]]
+        others = [member for member, more in zip(schema["anyOf"], members, strict=True) if not more]
+        # A member without more to say takes part as it is.
+        return {"anyOf": [*filter(None, members), *of_any_study(others)]} if any(members) else {}
+    said: Json = {}
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict) and (inside := of_whole_study(schema[key], needed)):
+            said[key] = inside
+    properties = {key: of_whole_study(field, needed) for key, field in schema.get("properties", {}).items()}
+    required = schema.get("required", [])
+    for key in required:
+        properties[key] |= {"not": {"type": "null"}}
+    if properties := {key: inside for key, inside in properties.items() if inside}:
+        said["properties"] = properties
+    return said | ({"type": "object", "required": required} if required else {})
+
+
+def name_of(reference: str) -> str:
+    return reference.rpartition("/")[2]
+
+
+def whole(name: str) -> Json:
+    return {"$ref": f"#/$defs/whole {name}"}
 
 
 def share(definitions: Json) -> None:
@@ -375,25 +435,15 @@ def share(definitions: Json) -> None:
                 model["properties"][key] = reference
 
 
-def own(reference: str) -> str:
-    return reference.replace("#/$defs/", "#/$defs/own ")
-
-
-def or_null(field: Json) -> Json:
-    described = {key: field[key] for key in ("description", "default", "title") if key in field}
-    rest = {key: value for key, value in field.items() if key not in described}
-    return described | {"anyOf": [rest, {"type": "null"}]}
-
-
 def schema() -> Json:
     """The JSON Schema of a study file."""
-    whole = Study.model_json_schema()
-    definitions: Json = whole.pop("$defs")
-    del whole["properties"]["name"]
+    study = Study.model_json_schema()
+    definitions: Json = study.pop("$defs")
+    del study["properties"]["name"]
     training = Training.model_json_schema()
     definitions |= training.pop("$defs")
     definitions["Training"] = training
-    for name, keys in (("TrainingEntry", "set"), ("EncoderEntry", "training")):
+    for name, keys in (("TrainingEntry", "set"), ("ScratchEncoder", "training"), ("EncoderWithHead", "training")):
         said = definitions[name]["properties"][keys]
         definitions[name]["properties"][keys] = {"description": said["description"], "$ref": "#/$defs/Training"}
     of_methods = {base: method_options(method) for base, method in ALL_METHODS.own.items()}
@@ -402,28 +452,36 @@ def schema() -> Json:
         of_tasks[kind] = task.Options.model_json_schema()
         definitions |= of_tasks[kind].pop("$defs", {})
     definitions["MethodEntry"]["required"] = []
-    options(definitions["MethodEntry"], "base", of_methods)
-    options(definitions["TaskEntry"], "kind", of_tasks)
-    for base, known in {**of_tasks, **of_methods}.items():
-        definitions[f"options of {base}"] = known
+    for section, kinds in (("encoders", encoders.MEMBERS), ("vocabularies", vocabulary.MEMBERS)):
+        members = [definitions.pop(kind.__name__) for kind in kinds.values()]
+        definitions[section] = merged(members)
+        study["properties"][section]["additionalProperties"] = {"$ref": f"#/$defs/{section}"}
+    needed: set[str] = set()
+    before = None
+    while before != needed:
+        before = set(needed)
+        needed |= {name for name, model in definitions.items() if of_whole_study(model, before)}
+    of_whole = {f"whole {name}": of_whole_study(definitions[name], needed) for name in sorted(needed)}
+    for section, kinds in (("encoders", encoders.MEMBERS), ("vocabularies", vocabulary.MEMBERS)):
+        of_one = {"type": "object", "anyOf": [{"required": [key]} for key in kinds]}
+        of_whole[f"whole {section}"] = of_whole.get(f"whole {section}", {}) | of_one
+        needed.add(section)
+    of_whole["whole study"] = of_whole_study(study, needed)
+    # The keys have descriptions, and the page has those of models.
+    for model in (study, *definitions.values()):
+        model.pop("description", None)
+    definitions = {name: or_null(of_any_study(model)) for name, model in definitions.items()}
+    options(definitions["MethodEntry"], "base", of_methods, definitions)
+    options(definitions["TaskEntry"], "kind", of_tasks, definitions)
     share(definitions)
-    own_definitions = {
-        f"own {name}": partial(model, f"#/$defs/{name}")
-        for name, model in definitions.items()
-        if not name.startswith("options of ")
-    }
-    own_study = partial(deepcopy(whole), "#/$defs/study")
-    exhibits_of = whole["properties"]["exhibits"]
-    exhibits_of["additionalProperties"] = exhibits(exhibits_of["additionalProperties"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A study of xlgrid",
         "description": "Written by docs/study_reference.py.",
-        "type": "object",
-        "if": {"required": ["extends"]},
-        "then": {"$ref": "#/$defs/own study"},
-        "else": {"$ref": "#/$defs/study"},
-        "$defs": {"study": whole, "own study": own_study, **definitions, **own_definitions},
+        **of_any_study(study),
+        "if": {"not": {"required": ["extends"]}},
+        "then": whole("study"),
+        "$defs": {**definitions, **of_whole},
     }
 
 
@@ -441,10 +499,11 @@ def schema_text() -> str:
     whole = schema()
     definitions = whole.pop("$defs")
     lines = [
-        f"{json.dumps(name)}: {json.dumps(untitled(model), ensure_ascii=False)}" for name, model in definitions.items()
+        f"{json.dumps(name)}:{json.dumps(untitled(model), ensure_ascii=False, separators=(',', ':'))}"
+        for name, model in definitions.items()
     ]
-    head = json.dumps(whole, indent=1, ensure_ascii=False).removesuffix("\n}")
-    return head + ',\n "$defs": {\n' + ",\n".join(lines) + "\n}}\n"
+    head = json.dumps(untitled(whole), ensure_ascii=False, separators=(",", ":")).removesuffix("}")
+    return head + ',\n"$defs":{\n' + ",\n".join(lines) + "\n}}\n"
 
 
 if __name__ == "__main__":

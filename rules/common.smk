@@ -9,13 +9,13 @@ from snakemake.exceptions import WorkflowError
 
 from xlgrid.base.papers import rule_files
 from xlgrid.plan import workflow as plans
-from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.data import Data, Meanings, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Comparison, Exhibit
 from xlgrid.products.report import Claims, Partial, Report, Summary
 from xlgrid.products.train import Run
-from xlgrid.preflight.machine import elsewhere, unwritable
+from xlgrid.preflight.doctor import elsewhere, unwritable
 
 # A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
 gc.set_threshold(1_000_000, 50, 1000)

@@ -1,8 +1,7 @@
 """Data of the tasks, and text.
 
-REQUIRED INPUTS: none (generated), or the Hub, or the study's own files; a run that labels data
+REQUIRED INPUTS: none (generated), or the Hub, or the study's own files
 OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}/text/{language}.parquet,
-    results/{study}/unlabelled/{task}/{language}.parquet (data before a run labels them),
     the files that a study names in `downloads`
 """
 
@@ -88,58 +87,6 @@ rule fetch_data:
             --columns {params.columns:q} \
             --source {params.source:q} \
             --lock {params.lock:q} \
-            --output {output:q} 2>{log:q}
-        """
-
-
-use rule fetch_data as fetch_unlabelled with:
-    input:
-        inputs(Unlabelled),
-    output:
-        "results/{study}/unlabelled/{task}/{language}.parquet",
-    log:
-        "results/{study}/logs/unlabelled/{task}/{language}.log",
-    benchmark:
-        "results/{study}/benchmarks/unlabelled/{task}/{language}.tsv"
-    wildcard_constraints:
-        study=plans.either(PLANS),
-    params:
-        kind=setting("kind", Unlabelled),
-        columns=setting("columns", Unlabelled),
-        source=setting("source", Unlabelled),
-        # Labels in the data are not read.
-        split=["train", "--unlabelled"],
-        lock=SETTINGS.hub_lock,
-
-
-rule label_data:
-    """Training data with the labels that a run of the study predicts."""
-    input:
-        # The rule needs the data without labels, and the run with the encoder and the vocabulary that it has.
-        inputs(Data),
-    output:
-        "results/{study}/data/{task}/{language}/{split}.parquet",
-    log:
-        "results/{study}/logs/data/{task}/{language}/{split}.log",
-    benchmark:
-        "results/{study}/benchmarks/data/{task}/{language}/{split}.tsv"
-    wildcard_constraints:
-        study=made_by("label_data", Data),
-    conda:
-        "../envs/xlgrid.yaml"
-    resources:
-        **job(gpu=SETTINGS.gpus),
-    params:
-        kind=setting("kind", Data),
-        columns=setting("columns", Data),
-        max_length=setting("max_length", Data),
-    shell:
-        r"""
-        xlgrid label-data {params.kind:q} {wildcards.language:q} {input.rows:q} \
-            --columns {params.columns:q} \
-            --max-length {params.max_length} \
-            --run {input.delta:q} --encoder {input.encoder:q} \
-            --vocabulary {input.vocabulary:q} \
             --output {output:q} 2>{log:q}
         """
 
@@ -293,4 +240,3 @@ localrules:
     download_archive,
     fetch_data,
     fetch_text,
-    fetch_unlabelled,

@@ -13,6 +13,7 @@ from typing import get_args
 import pytest
 import yaml
 from module_fixture import load_module
+from pydantic import TypeAdapter
 
 from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
@@ -20,7 +21,7 @@ from xlgrid.plan.load import load_plan
 from xlgrid.products.data import Data
 from xlgrid.products.product import Product
 from xlgrid.products.train import Run
-from xlgrid.training.encoders import EncoderEntry
+from xlgrid.study.encoders import AnyEncoder
 
 ROOT = Path(__file__).parents[2]
 PATTERNS = ("*.md", "docs/**/*.md", "packages/*/*.md", "benchmarks/*.md", "reference/*/*.md", "results/README.md")
@@ -252,8 +253,8 @@ def test_the_example_of_a_translation_is_a_study(tmp_path: Path) -> None:
 
 def test_the_encoders_that_the_page_shows_are_encoders_of_a_study() -> None:
     example = yaml.safe_load(text("docs/how-to/encoder.md").partition("```yaml\n")[2].partition("```")[0])
-    entries = {name: EncoderEntry.model_validate(entry) for name, entry in example["encoders"].items()}
-    assert {name: (entry.hub or entry.path, entry.layers) for name, entry in entries.items()} == {
+    entries = {name: TypeAdapter(AnyEncoder).validate_python(entry) for name, entry in example["encoders"].items()}
+    assert {name: (entry.origin["place"], entry.layers) for name, entry in entries.items()} == {
         "mbert": ("google-bert/bert-base-multilingual-cased", None),
         "mine": ("checkpoints/mine", None),
         "small": ("checkpoints/mine", 6),

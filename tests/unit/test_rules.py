@@ -11,9 +11,10 @@ from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, OutputSettings, ResourceSettings
 
 from xlgrid.exhibits import Table
+from xlgrid.papers.luo2021.labelled import Unlabelled
 from xlgrid.plan import workflow
 from xlgrid.plan.plan import Plan
-from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.data import Data, Meanings, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit
@@ -21,9 +22,9 @@ from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
 from xlgrid.products.train import Run
 from xlgrid.report.stages import OTHER, stage_of_rule
-from xlgrid.study.schema import ImportedAdapters
+from xlgrid.study.adapters import HubAdapters
+from xlgrid.study.encoders import Checkpoint, FolderEncoder, HubEncoder
 from xlgrid.study.tasks import TaskEntry
-from xlgrid.training.encoders import EncoderEntry
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,8 +88,8 @@ def plan() -> Plan:
     data = {"local": "{language}.{split}.csv", "labelled": labelled}
     study.tasks["own"] = TaskEntry.model_validate(own)
     study.tasks["words"] = TaskEntry.model_validate({"kind": "udpos", "data": data})
-    study.encoders.update(hub=EncoderEntry(hub="a/b"), path=EncoderEntry(path="x"), of=EncoderEntry(of="mini", step=1))
-    imported = ImportedAdapters(hub="a/{language}", revision="v1")
+    study.encoders.update(hub=HubEncoder(hub="a/b"), path=FolderEncoder(path="x"), of=Checkpoint(of="mini", step=1))
+    imported = HubAdapters(hub="a/{language}", revision="v1")
     study.methods["read"] = study.methods["mlm"].model_copy(update={"base": "madx", "imported": imported})
     look = {"kind": "table", "title": "T", "rows": ["encoder"], "columns": "target"}
     study.exhibits["scores"] = Table.model_validate(look)
@@ -116,15 +117,16 @@ def made(plan: Plan) -> list[tuple[str, Product]]:
         Summary("begun"),
         Report("begun"),
     ]
-    return [(next(rule for rule in product.rules if makes(plan, rule, product)), product) for product in products]
+    return [(rule_of(plan, product), product) for product in products]
 
 
-def makes(plan: Plan, rule: str, product: Product) -> bool:
-    """Whether a rule makes a product, by its constraint of the study."""
-    if len(product.rules) == 1:
-        return True
-    constraint = workflow.made_by({"begun": plan}, rule, type(product))
-    return re.match(rf"results/(?:{constraint})/", product.path) is not None
+def rule_of(plan: Plan, product: Product) -> str:
+    """The rule that makes a product, by the constraint of its study where there are several."""
+    for rule in product.makers(plan.study):
+        constraint = workflow.made_by({"begun": plan}, rule, type(product))
+        if re.match(rf"results/(?:{constraint})/", product.path):
+            return rule
+    return product.rules[0]
 
 
 def test_a_product_has_the_log_that_its_rule_writes(plan: Plan, rules: dict[str, Any]) -> None:

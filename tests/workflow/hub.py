@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from xlgrid.data.vocabulary import learn_pieces
-from xlgrid.tasks import lot, ruletaker, xnli
+from xlgrid.synthetic.miniatures import lot, ruletaker, xnli
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 PIECES = 600

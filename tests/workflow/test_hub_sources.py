@@ -22,7 +22,7 @@ from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
 from xlgrid.plan.load import load_plan
 from xlgrid.preflight.hub import hub_lines
-from xlgrid.preflight.materials import materials, needed_products
+from xlgrid.preflight.files import materials
 
 asked, answers = json.load(sys.stdin), {}
 for key, arguments in asked["data"].items():
@@ -33,7 +33,7 @@ for key, arguments in asked["data"].items():
         answers[key] = str(error)
 for name in asked["studies"]:
     plan = load_plan(name)
-    lines = hub_lines(plan.study, materials(plan, needed_products(plan)), "hub.lock.yaml")
+    lines = hub_lines(plan.study, materials(plan), "hub.lock.yaml")
     answers[name] = {line.thing: (line.state.name, line.text) for line in lines}
 print(json.dumps(answers))
 """

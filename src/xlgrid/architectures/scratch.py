@@ -55,7 +55,7 @@ def architecture_of(fields: Any) -> Any:
     problems = {}
     for key in fields:
         if key not in own.model_fields:
-            others = [other for other, each in ALL_ARCHITECTURES.own.items() if key in each.model_fields]
+            others = sorted(other for other, each in ALL_ARCHITECTURES.own.items() if key in each.model_fields)
             advice = (
                 "leave it out"
                 if "architecture" in fields

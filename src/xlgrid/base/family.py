@@ -1,14 +1,40 @@
-"""What a family of encoders has: where the parts of its models are in the classes of transformers.
+"""What a family of encoders has: where the parts of its models are in the classes of transformers, and which heads.
 
 The module imports none of the library, so that papers can describe families before `xlgrid.heads.families` collects them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 
-class Family(NamedTuple):
+class KnownType(ABC):
+    """A model type of transformers that xlgrid knows, so that no model has to be made to see which heads it has. A head is an
+    `xlgrid.heads.Head`.
+
+    Attributes:
+        dropout: the entries of config.json with the rates of dropout, those of models for tasks included.
+    """
+
+    dropout: tuple[str, ...]
+
+    @abstractmethod
+    def problem(self, head: Any) -> str | None:
+        """Why encoders of the type cannot have a head, as a sentence that says what to do instead; None if they can."""
+
+    @abstractmethod
+    def model_class(self, head: Any) -> Any:
+        """The class of the models with a head.
+
+        Raises:
+            ValueError: there is none.
+        """
+
+
+@dataclass(frozen=True)
+class Family(KnownType):
     """A family of encoders. A path is a name of `torch.nn.Module.get_submodule`. The defaults are those of BERT.
 
     Layers are of two kinds. Those of BERT have a LayerNorm after the feed-forward block (`norm`). In those of ModernBERT, each block
@@ -36,9 +62,6 @@ class Family(NamedTuple):
         lacks: the heads that the family has no class for, as the ends of the names of classes.
         renamed: old parts of names of weights, as checkpoints have them, -> their names in the family's classes.
         modules: the name of the dictionary with a module for each language, which a layer has; empty if layers have none.
-        extended: the function that makes the class of the models from that of transformers, as `module:function`; empty if
-            transformers' own class is used.
-        checkpoints: the module with `rename_modules` and `check_modules`, which know `modules` in checkpoints; empty without `modules`.
     """
 
     stem: str
@@ -58,24 +81,33 @@ class Family(NamedTuple):
     dropout: tuple[str, ...] = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
     biases: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
-    renamed: Mapping[str, str] = {}
+    renamed: Mapping[str, str] = field(default_factory=dict)
     modules: str = ""
-    extended: str = ""
-    checkpoints: str = ""
 
-    @property
-    def with_modules(self) -> Any:
-        """The module that `checkpoints` names; None without modules for languages."""
-        return import_module(self.checkpoints) if self.checkpoints else None
+    def problem(self, head: Any) -> str | None:
+        if head.model_suffix in self.lacks:
+            return (
+                f"transformers has no class {self.stem}For{head.model_suffix}, so that these encoders have no head {head.name}: take an "
+                "encoder of another family for such tasks, such as jhu-clsp/mmBERT-base"
+            )
+        return head.without_class(self.stem)
 
-    def extend(self, known: Any) -> Any:
-        """The class of the family's models.
+    def model_class(self, head: Any) -> Any:
+        if problem := self.problem(head):
+            raise ValueError(problem)
+        return head.model_class(self.stem)
+
+    def name_modules(self, folder: Path, names: Mapping[str, str]) -> None:
+        """Give modules for languages in an encoder's folder other names, in place, and check that each is there in its size.
 
         Args:
-            known: the class of transformers.
+            names: the code of a language in a study -> the name of its module; others keep their names.
+
+        Raises:
+            ValueError: the encoder has no such module, a module already has one of the codes, or a module is missing or of another size.
         """
-        module, _, function = self.extended.partition(":")
-        return getattr(import_module(module), function)(known) if module else known
+        if names:
+            raise ValueError("`modules` names modules for languages, and encoders of this type have none: leave it out")
 
 
 BERT = Family("Bert")

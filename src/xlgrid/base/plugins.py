@@ -117,7 +117,7 @@ class Extensible(Generic[T]):
 
 @cache
 def _own_points(group: str) -> "dict[str, EntryPoint]":
-    """Name -> entry point that xlgrid itself declares, in alphabetical order."""
+    """Name -> entry point that xlgrid itself declares, in alphabetical order, which does not depend on how xlgrid was installed."""
     from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 
     try:

@@ -36,7 +36,6 @@ COMMANDS = {
         data.download,
         data.unpack,
         data.join_bitext,
-        data.label_data,
         data.text,
         data.tokenize,
     ),

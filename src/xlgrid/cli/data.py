@@ -8,14 +8,12 @@ import typer
 
 from xlgrid.cli.options import (
     Columns,
-    EncoderFolder,
     Kind,
     Language,
     LockFile,
     OneSeparator,
     Output,
     OutputFolder,
-    RunFolder,
     TaskOptions,
     VocabularyFolder,
     folder_of,
@@ -50,14 +48,11 @@ def fetch_data(
     lock: LockFile,
     output: Output,
     columns: Columns = "{}",
-    unlabelled: Annotated[
-        bool, typer.Option("--unlabelled", help="leave out the labels, which `xlgrid label-data` then gives")
-    ] = False,
 ) -> None:
     """Read one split of a task's data in a language from the Hub or from files, and check its rows."""
     from xlgrid.data.fetch import fetch_data
 
-    fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns), unlabelled)
+    fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns))
 
 
 def download(
@@ -97,24 +92,6 @@ def join_bitext(
     from xlgrid.data.downloads.bitext import join_bitext
 
     join_bitext(archives, pair, output)
-
-
-def label_data(
-    kind: Kind,
-    language: Language,
-    data: Annotated[Path, typer.Argument(help="the file of rows without labels")],
-    run: RunFolder,
-    encoder: EncoderFolder,
-    vocabulary: VocabularyFolder,
-    max_length: Annotated[int, typer.Option(help="the most tokens of an input")],
-    output: Output,
-    columns: Columns = "{}",
-) -> None:
-    """Give rows of a task the labels that the model of a run predicts."""
-    from xlgrid.evaluation.labels import label_data
-
-    folders = (folder_of(run), folder_of(encoder), folder_of(vocabulary))
-    label_data(*folders, data, language, kind, max_length, output, json.loads(columns))
 
 
 def text(

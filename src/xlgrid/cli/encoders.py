@@ -29,9 +29,9 @@ def vocabulary(
     output: Output,
 ) -> None:
     """Train a vocabulary on texts."""
-    from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
+    from xlgrid.data.vocabulary import TrainedVocabulary, make_vocabulary
 
-    make_vocabulary(VocabularyEntry.model_validate_json(spec), texts, output)
+    make_vocabulary(TrainedVocabulary.model_validate_json(spec), texts, output)
 
 
 def fetch_vocabulary(place: Place, output: Output, revision: Revision = "main", lock: HubLock = None) -> None:

@@ -9,7 +9,7 @@ import typer
 from xlgrid.cli.options import ConfiguredLock, StudyName
 
 if TYPE_CHECKING:
-    from xlgrid.preflight.lines import Line
+    from xlgrid.preflight import Line
 
 
 def check(study: StudyName, lock: ConfiguredLock = None) -> None:
@@ -20,7 +20,7 @@ def check(study: StudyName, lock: ConfiguredLock = None) -> None:
     """
     from xlgrid.plan.load import load_plan
     from xlgrid.preflight.check import study_lines
-    from xlgrid.preflight.fetching import lock_file
+    from xlgrid.preflight.fetch import lock_file
 
     _show(study_lines(load_plan(study), lock or lock_file()))
 
@@ -48,8 +48,8 @@ def fetch(
     The commits of what comes from the Hub are kept in the lock file.
     """
     from xlgrid.plan.load import load_plan
-    from xlgrid.preflight.fetching import advice, by_hand, command, targets
-    from xlgrid.preflight.machine import elsewhere
+    from xlgrid.preflight.doctor import elsewhere
+    from xlgrid.preflight.fetch import advice, by_hand, command, targets
 
     plan = load_plan(study)
     wanted = targets(plan)
@@ -77,11 +77,16 @@ def fetch(
 
 def _show(lines: "Iterable[Line]") -> None:
     """Print lines, problems first, and end with status 1 if there is a problem."""
-    from xlgrid.preflight.lines import State, ordered, summary, written
+    from xlgrid.preflight import State
 
-    checked = ordered(lines)
-    for line in checked:
-        typer.echo(written(line))
-    typer.echo(summary(checked))
-    if any(line.state is State.PROBLEM for line in checked):
+    by_state: dict[State, list[Line]] = {state: [] for state in State}
+    for line in lines:
+        by_state[line.state].append(line)
+    for state, members in by_state.items():
+        for line in members:
+            # Error messages may have several lines.
+            typer.echo(f"{state.value} {line.thing}: {' '.join(line.text.split())}")
+    problems, still_open, good = map(len, by_state.values())
+    typer.echo(f"{problems or 'no'} problem{'s' * (problems != 1)}, {still_open} open, {good} in order")
+    if problems:
         raise typer.Exit(1)

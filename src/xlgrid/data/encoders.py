@@ -18,7 +18,7 @@ from typing import Any
 from xlgrid.base.errors import Damaged, check_is_whole_file, first_sentence, is_result, whole_again
 from xlgrid.data import checkpoints, weights
 from xlgrid.data import lock as locks
-from xlgrid.heads.families import FAMILIES
+from xlgrid.heads.families import BERT, FAMILIES
 from xlgrid.heads.probe import type_advice, type_problem
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
@@ -383,20 +383,13 @@ def _copy_encoder(
             checkpoints.change_padding(aside, padding)
             provenance = provenance | {"pad_token_id": {"origin": before, "vocabulary": padding}}
             print(f"{source}: {repadded(before, padding)}", file=sys.stderr)
-        kind = checkpoints.config_of(aside).get("model_type")
-        with_modules = FAMILIES[kind].with_modules if kind in FAMILIES else None
+        kind = checkpoints.config_of(aside)["model_type"]
+        FAMILIES.get(kind, BERT).name_modules(aside, modules or {})
         if modules:
-            if with_modules is None:
-                raise ValueError(
-                    f"`modules` names modules for languages, but an encoder of type {kind} has none: leave it out"
-                )
-            with_modules.rename_modules(aside, modules)
             provenance = provenance | {"modules": dict(modules)}
         if layers:
             checkpoints.keep_layers(aside, layers)
             provenance = provenance | {"layers": layers}
-        if with_modules:
-            with_modules.check_modules(aside)
         add_tokenizer(vocabulary, aside)
         write_json(aside / "encoder.json", provenance)
 

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import plainly
-from xlgrid.data import lock as locks
-from xlgrid.data.formats import Reading, matches, read_table
-from xlgrid.data.pools import read_pools
+from xlgrid.data.origins.origin import SPLITS, Origin, is_wanted
 from xlgrid.data.remarks import text_remarks
-from xlgrid.data.sources import SPLITS, DataSource, Origin, is_wanted, local_files, no_data
+from xlgrid.data.sources import DataSource, no_data
 from xlgrid.languages.sources import Target
 from xlgrid.tasks import Columns, Task, task
 
@@ -41,7 +38,6 @@ def fetch_data(
     out: str | Path,
     lock: str | Path,
     columns: Columns | Mapping[str, Any] | None = None,
-    unlabelled: bool = False,
 ) -> None:
     """Write a split of the data of a task in a language or pair as a parquet file: the table of `read_data`.
 
@@ -53,7 +49,6 @@ def fetch_data(
         out: the file to write.
         lock: the lock file, see `xlgrid.data.lock`.
         columns: the columns of a task that is described by its head.
-        unlabelled: fetch the rows without their labels, if they have any.
 
     Raises:
         FileNotFoundError: a local file does not exist.
@@ -67,7 +62,6 @@ def fetch_data(
     except ValidationError as error:
         raise ValueError(f"source of data: {plainly(error)}") from error
     data.check_task(described)
-    described = described.unlabelled if unlabelled else described
     write_rows(read_data(data.of(split, language), described, language, split, lock), out)
 
 
@@ -97,8 +91,7 @@ def read_data(origin: Origin, described: Task, language: str, split: str, lock: 
         raise ValueError(f"{described.name} {reads}has no pairs such as {language}: ask for one language")
     if not origin.has(language):
         raise ValueError(no_data(described.name, origin, split, language))
-    if has_pairs_only or origin.has_pair(language):
-        codes = (language,)
+    codes = origin.parts(language, has_pairs_only)
     fetched = [fetch_table(origin, described, code, split, lock) for code in codes]
     tables = [_labelled(table, described, origin.labels) for table, _, _ in fetched]
     places = [place for _, place, _ in fetched]
@@ -130,17 +123,7 @@ def fetch_table(
         FileNotFoundError: a local file does not exist.
         ValueError: the Hub refuses; data are damaged; a column of `where`, `begins` or `rename` is missing, or nothing is left.
     """
-    if source.hub:
-        table, where = _from_hub(source, described, language, split, lock)
-    elif source.place:
-        names = source.named_in_place(language, split)
-        table, where = source.place.read(*names), f"{source}, {', '.join(names)}"
-    elif source.has_parts:
-        files = local_files(source, language, split)
-        table, where = read_pools(files), " and ".join(files)
-    else:
-        where = source.path(language, split)
-        table = read_table(where, source.reading(described))
+    table, where = source.read(described, language, split, lock)
     table = _renamed(_selected(table, source, language, where), source.renamed(language), where)
     described.head.check_columns(table, described, where)
     read = table.num_rows
@@ -177,60 +160,6 @@ def write_rows(table: "pa.Table", out: str | Path) -> None:
 
     with whole(out) as aside:
         pq.write_table(table, aside)
-
-
-def _from_hub(source: Origin, described: Task, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
-    from datasets import load_dataset
-
-    commit = locks.commit(lock, "dataset", str(source.hub), source.revision)
-    name = source.named(split)
-    where = f"{source.hub} ({source.configuration(language) or 'default'}, {name}, {commit[:7]})"
-    arguments, reading = source.hub_arguments(language, split), source.reading(described)
-    try:
-        if source.is_file(described):
-            return _files_from_hub(source, arguments["data_files"][name], commit, reading)
-        arguments |= {"split": name, "revision": commit}
-        dataset = load_dataset(**arguments, **_as_text(arguments, reading))
-    except Damaged:
-        raise
-    except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
-        raise ValueError(f"cannot fetch {where}: {locks.said(error, 'dataset', str(source.hub))}") from error
-    return dataset.with_format("arrow")[:], where
-
-
-def _as_text(arguments: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
-    """The arguments with which `datasets` reads values of csv and tsv as text; none for files of other types."""
-    from datasets import Features, Value, load_dataset, load_dataset_builder
-
-    whole_set = {key: value for key, value in arguments.items() if key != "split"}
-    if not hasattr(load_dataset_builder(**whole_set).config, "keep_default_na"):
-        return {}
-    missing: dict[str, Any] = {"keep_default_na": False, "na_values": [*reading.missing]}
-    first: dict[str, Any] = next(iter(load_dataset(**arguments, **missing, streaming=True)), {})
-    return missing | ({"features": Features({column: Value("string") for column in first})} if first else {})
-
-
-def _files_from_hub(source: Origin, pattern: str, commit: str, reading: Reading) -> tuple["pa.Table", str]:
-    """The rows of the files of a repository that a pattern names, in the order of the files' names, and a name for them in messages."""
-    import pyarrow as pa
-    from huggingface_hub import hf_hub_download, list_repo_files
-
-    repository = str(source.hub)
-    where = f"{repository} ({pattern}, {commit[:7]})"
-    present = list_repo_files(repository, repo_type="dataset", revision=commit)
-    # A file whose name has a bracket in it is no pattern.
-    paths = [pattern] if pattern in present else sorted(path for path in present if matches(pattern, path))
-    if not paths:
-        raise Damaged(f"{where}: {unknown('file', pattern, sorted(present)[:_SHOWN])}: correct `files`")
-    files = [hf_hub_download(repository, path, repo_type="dataset", revision=commit) for path in paths]
-    first, *others = (read_table(file, reading) for file in files)
-    for path, other in zip(paths[1:], others, strict=True):
-        if {*other.column_names} != {*first.column_names}:
-            raise Damaged(
-                f"{where}: {path} has the columns {', '.join(other.column_names)}, and {paths[0]} has {', '.join(first.column_names)}: choose files "
-                "with the same columns"
-            )
-    return pa.concat_tables([first, *(other.select(first.column_names) for other in others)]), where
 
 
 def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "pa.Table":

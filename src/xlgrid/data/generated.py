@@ -10,7 +10,7 @@ from xlgrid.base.files import whole
 from xlgrid.base.settings import plainly
 from xlgrid.data.fetch import checked, write_rows
 from xlgrid.data.formats import read_table
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.tasks import task
 from xlgrid.tasks.task import Generator
 

@@ -6,12 +6,15 @@ entry point is the `kind` of the place.
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from pydantic import BeforeValidator, SerializeAsAny
+from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from xlgrid.base.plugins import Extensible
 from xlgrid.base.settings import Strict
+from xlgrid.data.origins.origin import Origin
+from xlgrid.tasks import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,3 +72,29 @@ def _place_of(fields: Any) -> Any:
 
 
 AnyPlace = Annotated[SerializeAsAny[Place], BeforeValidator(_place_of, json_schema_input_type=dict[str, Any])]
+
+
+class OfPackage(Origin):
+    """A place that a package reads."""
+
+    place: AnyPlace = Field(
+        description="a place that a package reads, by its `kind`, such as `{kind: sqlite, database: mine.db}`: docs/how-to/origin.md",
+    )
+
+    @classmethod
+    def describes(cls, fields: dict[str, Any]) -> bool:
+        return "place" in fields
+
+    def paths(self, language: str, split: str) -> list[str]:
+        return self.place.files(*self._names(language, split))
+
+    def read(self, described: Task, language: str, split: str, lock: str | Path) -> "tuple[pa.Table, str]":
+        names = self._names(language, split)
+        return self.place.read(*names), f"{self}, {', '.join(names)}"
+
+    def _names(self, language: str, split: str) -> tuple[str, str]:
+        """The names that the place has for a language and a split."""
+        return self.configuration(language) or language, self.named(split)
+
+    def __str__(self) -> str:
+        return f"the place of kind {self.place.kind}"

@@ -2,18 +2,15 @@
 
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from xlgrid.base.errors import Damaged
-from xlgrid.data import lock as locks
-from xlgrid.data.formats import Rows, batch_rows, check_columns, is_lines, rows
-from xlgrid.data.sources import Origin, is_wanted
+from xlgrid.data.formats import Rows
+from xlgrid.data.origins.files import OfFiles
+from xlgrid.data.origins.origin import is_wanted
 
-# Rows that are read at once from the Hub.
-_ROWS = 1000
 # Characters that a document has at most. It is in memory as a whole.
 _LONGEST = 10**7
 # Values that an error lists at most.
@@ -39,7 +36,7 @@ class Progress:
 
 
 def stream(
-    source: Origin, column: str, language: str, split: str, lock: str | Path, documents: bool = False
+    source: OfFiles, column: str, language: str, split: str, lock: str | Path | None, documents: bool = False
 ) -> tuple[Generator[tuple[int, Any], None, None], str]:
     """A column of a split of a source in a language: number and value of each row that `where` and `limit` select.
 
@@ -59,15 +56,8 @@ def stream(
     """
     original = next((old for old, new in source.rename.items() if new == column), column)
     columns = (original, *source.where)
-    if source.hub:
-        commit = locks.commit(lock, "dataset", source.hub, source.revision)
-        where = f"{source.hub} ({source.configuration(language) or 'default'}, {source.named(split)}, {commit[:7]})"
-        arguments = source.hub_arguments(language, split) | {"revision": commit}
-        source_rows = _hub_rows(arguments, source.named(split), columns, where)
-    else:
-        where = source.path(language, split)
-        source_rows = rows(where, columns, source.reading())
-    if documents and is_lines(source.local):
+    source_rows, where = source.rows(columns, language, split, lock)
+    if documents and source.is_lines:
         source_rows = _documents(source_rows, where)
     return _selected(source_rows, source, where), where
 
@@ -93,38 +83,7 @@ def _documents(lines: Rows, where: str) -> Rows:
             yield ("\n".join(document),)
 
 
-def _hub_rows(arguments: dict[str, Any], split: str, columns: Sequence[str], where: str) -> Rows:
-    from datasets import load_dataset_builder
-    from pyarrow.dataset import ParquetFragmentScanOptions
-
-    count = 0
-    try:
-        # These lines do what `load_dataset(..., streaming=True)` does, and set an option that not all builders have.
-        builder = load_dataset_builder(**arguments)
-        if hasattr(builder.config, "fragment_scan_options"):
-            # A buffer ahead of the reader would keep all that was read of a file until the file ends.
-            builder.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False)
-        if hasattr(builder.config, "keep_default_na"):
-            # In csv, words such as NA and null are text, as in local files.
-            builder.config.keep_default_na, builder.config.na_filter = False, False
-        dataset = builder.as_streaming_dataset(split=split)
-        # The reader's last references end with this block: threads that live on to the end of the process abort it.
-        with closing(iter(dataset.with_format("arrow").iter(_ROWS))) as tables:
-            del dataset
-            for table in tables:
-                check_columns(columns, table.column_names, where)
-                yield from batch_rows(table, columns)
-                count += table.num_rows
-    except Damaged:
-        raise
-    except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
-        raise ValueError(
-            f"cannot fetch {where}, after {count:,} rows: {locks.said(error, 'dataset', arguments['path'])}; "
-            "if it was the network, run the same command again, which begins anew"
-        ) from error
-
-
-def _selected(source_rows: Rows, source: Origin, where: str) -> Generator[tuple[int, Any], None, None]:
+def _selected(source_rows: Rows, source: OfFiles, where: str) -> Generator[tuple[int, Any], None, None]:
     # Column of `where` -> some values of the rows that it rejected.
     rejected: dict[str, set[str]] = {column: set() for column in source.where}
     kept = 0

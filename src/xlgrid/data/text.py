@@ -4,7 +4,6 @@ import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from random import Random
 from typing import Any, NamedTuple, Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -12,12 +11,12 @@ from pydantic import Field, PositiveInt, model_validator
 from xlgrid.base.files import whole, write_text
 from xlgrid.base.settings import LocalPath, Seed, Strict
 from xlgrid.data import formats, streams
-from xlgrid.data.sources import Origin
+from xlgrid.data.origins.files import Files, OfFiles
+from xlgrid.data.sources import TextOrigin
 from xlgrid.languages import language as known_language
-from xlgrid.synthetic import natural, world
 from xlgrid.synthetic.artificial import Dials, is_artificial
-from xlgrid.synthetic.customs import Customs, customs
-from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
+from xlgrid.synthetic.customs import Customs
+from xlgrid.synthetic.texts import TextOptions, generated
 
 # Characters of fetched text that are kept in memory until they are written as a row group.
 _GROUP = 2**23
@@ -44,26 +43,6 @@ class End(NamedTuple):
 def differ(ends: Sequence[End]) -> bool:
     """Whether one of several parallel texts has text after the last row of another one."""
     return max(end.text for end in ends) > min(end.row for end in ends)
-
-
-class TextOptions(Strict):
-    """Content of generated texts in natural languages. Numbers of words select the first words of a lexicon."""
-
-    persons: int = Field(default=8, ge=0, le=8, description="names of persons")
-    animals: int = Field(default=10, ge=0, le=10, description="nouns for animals")
-    attributes: int = Field(default=16, ge=3, le=16, description="adjectives")
-    relations: int = Field(default=8, ge=0, le=8, description="verbs between two animals")
-    relational: float = Field(default=0.5, ge=0, le=1, description="share of texts about animals and relations")
-    facts: tuple[int, int] = Field(default=(2, 4), description="least and most facts of a text")
-    statements: int = Field(default=1, ge=0, description="statements at the end of a text that follow from its facts")
-    rules: float = Field(default=0.3, ge=0, le=1, description="share of texts that have a rule")
-    taxonomy: float = Field(default=0, ge=0, le=1, description="share of texts about the taxonomy instead")
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if not 1 <= self.facts[0] <= self.facts[1]:
-            raise ValueError(f"facts must be (least, most) with 1 <= least <= most, got {self.facts}")
-        return self
 
 
 class TextSettings(Strict):
@@ -97,7 +76,7 @@ class TextSettings(Strict):
         description="facts that hold in one artificial language only; texts with customs are not parallel",
     )
     options: TextOptions = Field(default=TextOptions(), description="content of generated texts in natural languages")
-    data: Origin | None = Field(
+    data: TextOrigin | None = Field(
         default=None,
         description="where text in natural languages comes from; absent: it is generated. `local` may also end in .txt, and "
         "be compressed",
@@ -130,17 +109,17 @@ class TextSettings(Strict):
                 raise ValueError(
                     f"`files.{code}` is {path}: expected a file that ends in {formats.listed(formats.STREAMED)}"
                 )
-        paths = [*self.files.values(), *([str(self.data.local)] if self.data else [])]
-        if all(map(formats.is_lines, paths)) != (self.column is None):
+        are_lines = [*map(formats.is_lines, self.files.values()), *([self.data.is_lines] if self.data else [])]
+        if all(are_lines) != (self.column is None):
             raise ValueError(
                 "`data` and `column` go together: where the text comes from, and which of its columns it is; so do `files` "
                 "and `column`, but plain text (.txt) has none"
             )
-        if self.documents and (self.column or not paths):
+        if self.documents and (self.column or not are_lines):
             raise ValueError("`documents` is about plain text (.txt), and there is none: leave it out")
         if self.once and self.data is None:
             raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
-        of_tasks = ("place", "labels", "begins", "unanswerable", "misplaced", "missing")
+        of_tasks = ("labels", "begins", "unanswerable", "misplaced", "missing")
         if self.data and any(getattr(self.data, name) for name in of_tasks):
             raise ValueError(
                 f"{', '.join(f'`{name}`' for name in of_tasks)} are for tasks, not for text: leave them out"
@@ -159,10 +138,11 @@ class TextSettings(Strict):
         """The local files from which the text in a language is read: none if it is generated or from the Hub."""
         if language in self.files:
             return [self.files[language]]
-        if not self.fetches(language) or self.data is None or self.data.hub:
+        if not self.fetches(language) or self.data is None:
             return []
         # `once` compares the rows with those of another language.
-        return [self.data.path(code, "train") for code in dict.fromkeys([language, *filter(None, [self.once])])]
+        codes = dict.fromkeys([language, *filter(None, [self.once])])
+        return [path for code in codes for path in self.data.paths(code, "train")]
 
     def concerning(self, language: str) -> dict[str, Any]:
         """The settings on which the text in a language depends, as JSON; a change of others does not make the text again."""
@@ -187,12 +167,7 @@ def make_text(
 ) -> None:
     """Write a parquet file with the columns `id` and `text`; a name in .txt gets the sentences of an artificial language.
 
-    A row in an artificial language is a sentence that states a fact of the world, or a custom of the language. A row in a natural language is a short
-    theory: facts, perhaps a rule, and on a line of their own statements that follow from the facts, some of them negated.
-    Masked words of these statements can be looked up in the facts, which an encoder learns for reasoning over text. A
-    share `taxonomy` of the rows state the classes of members and the attributes of classes instead, and at the end the
-    classes or attributes of further members: most of their masked words cannot be looked up, and the encoder has to know
-    them. Ids are 0, 1, ...
+    `xlgrid.synthetic.texts.generated` says what generated texts tell. Their ids are 0, 1, ...
 
     Fetched text is that of the training split, and ids are the numbers of its rows, of which those without text are left out. Where texts are paired, row i must be
     parallel in all languages. XNLI repeats a premise for up to three hypotheses, in rows that are apart. `once: en` keeps
@@ -225,31 +200,13 @@ def make_text(
         with closing(numbered), whole(out) as aside:
             _write(numbered, where, settings.most_characters, aside)
         return
-    texts = _generated(language, settings)
+    texts = generated(language, settings.sentences, settings.seed, settings.dials, settings.customs, settings.options)
     if lines:
         write_text(out, "".join(f"{text}\n" for text in texts))
         return
     table = pa.table({"id": pa.array(range(len(texts)), pa.int32()), "text": texts})
     with whole(out) as aside:
         pq.write_table(table, aside)
-
-
-def _generated(language: str, settings: TextSettings) -> list[str]:
-    if is_artificial(language):
-        speaker = settings.dials.language(language)
-        return [speaker.sentence(fact) for fact in _facts(language, settings)]
-    lexicon = natural.lexicon(language)
-    return list(_theories(lexicon, settings.sentences, settings.seed, settings.options))
-
-
-def _facts(language: str, settings: TextSettings) -> list[world.Fact]:
-    """The fact that each row of a text in an artificial language states: one of the world, or a custom of the language."""
-    facts = world.facts(settings.sentences, settings.seed)
-    if not settings.customs.facts:
-        return facts
-    known = customs(language, settings.customs.facts)
-    rng = Random(f"customs {settings.seed} {language}")
-    return [rng.choice(known) if rng.random() < settings.customs.share else fact for fact in facts]
 
 
 def fetched_text(
@@ -264,7 +221,7 @@ def fetched_text(
         ValueError: as `xlgrid.data.streams.stream`; text from the Hub has no lock file.
     """
     if language in settings.files:
-        file = Origin.model_validate({"local": settings.files[language]})
+        file = Files.model_validate({"local": settings.files[language]})
         return _texts(file, language, settings, lock)
     assert settings.data
     numbered, where = _texts(settings.data, language, settings, lock)
@@ -274,12 +231,10 @@ def fetched_text(
 
 
 def _texts(
-    source: Origin, language: str, settings: TextSettings, lock: str | Path | None
+    source: OfFiles, language: str, settings: TextSettings, lock: str | Path | None
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
-    if source.hub and lock is None:
-        raise ValueError(f"text from the Hub ({source.hub}) takes a lock file: pass --lock")
-    column = formats.COLUMN if formats.is_lines(source.local) else str(settings.column)
-    numbered, where = streams.stream(source, column, language, "train", lock or "", settings.documents)
+    column = formats.COLUMN if source.is_lines else str(settings.column)
+    numbered, where = streams.stream(source, column, language, "train", lock, settings.documents)
     return _checked(numbered, where, column), where
 
 
@@ -359,66 +314,3 @@ def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, pa
         if ids:
             writer.write_table(pa.table([ids, texts], schema=schema))
     progress.say(f"{where}: {rows:,} rows, {characters:,} characters in all")
-
-
-def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions) -> Iterator[str]:
-    """`n` texts: facts and perhaps a rule, and statements that follow from the facts, a paragraph each."""
-    rng = Random(f"text {seed}")
-    known = natural.concepts()
-    persons, animals = known.persons[: options.persons], known.animals[: options.animals]
-    attributes, relations = known.attributes[: options.attributes], known.relations[: options.relations]
-    for _ in range(n):
-        if options.taxonomy and rng.random() < options.taxonomy:
-            yield _taxonomy_text(lexicon, rng, options)
-            continue
-        relational = bool(relations) and len(animals) > 2 and (rng.random() < options.relational or len(persons) < 2)
-        words = animals if relational else persons
-        if len(words) < 2:
-            raise ValueError("texts take at least 2 persons, or 3 animals and a relation: raise one of these options")
-        names = rng.sample(words, min(len(words), rng.randint(2, 3)))
-        pool = [Literal(a, name) for a in rng.sample(attributes, 2) for name in names]
-        if relational:
-            pairs = [(a, b) for a in names for b in names if a != b]
-            relation = rng.choice(relations)
-            pool += [Literal(relation, a, b) for a, b in rng.sample(pairs, min(3, len(pairs)))]
-        rng.shuffle(pool)
-        n_facts = min(rng.randint(*options.facts), len(pool) - 1)
-        facts, others = pool[:n_facts], pool[n_facts:]
-        sentences = [lexicon.statement(fact) for fact in facts]
-        if rng.random() < options.rules:
-            # The rule concludes an attribute that no statement is about, so that statements follow from the facts alone.
-            after = rng.choice([a for a in attributes if all(a != literal.predicate for literal in pool)])
-            before = rng.choice([a for a in attributes if a != after])
-            conditions = (Literal(before, VARIABLE, positive=rng.random() < 0.8),)
-            sentences.append(lexicon.rule(Rule(conditions, Literal(after, VARIABLE))))
-        rng.shuffle(sentences)
-        statements = []
-        for _ in range(options.statements):
-            true = rng.random() < 0.5
-            about = rng.choice(facts) if true else rng.choice(others)._replace(positive=False)
-            statements.append(lexicon.statement(about))
-        yield "\n".join(lexicon.join(paragraph) for paragraph in (sentences, statements) if paragraph)
-
-
-def _taxonomy_text(lexicon: natural.Lexicon, rng: Random, options: TextOptions) -> str:
-    """A text about classes, their members and their attributes."""
-    classes = natural.taxonomy()
-    class_of = {name: class_ for class_, members in classes.items() for name in members}
-
-    def hypernymy(name: str) -> Literal:
-        positive = rng.random() < 0.75
-        wrong = rng.choice([class_ for class_ in classes if class_ != class_of[name]])
-        return Literal(IS_A, name, class_of[name] if positive else wrong, positive)
-
-    attribute = rng.choice(natural.concepts().attributes[: options.attributes])
-    has, lacks = rng.sample(list(classes), 2)
-    facts = [Literal(attribute, has), Literal(attribute, lacks, positive=False)]
-    facts += [hypernymy(name) for name in rng.sample(list(class_of), min(rng.randint(*options.facts), len(class_of)))]
-    rng.shuffle(facts)
-    statements = []
-    for _ in range(options.statements):
-        positive = rng.random() < 0.5
-        holds = Literal(attribute, rng.choice(classes[has if positive else lacks]), positive=positive)
-        statements.append(holds if rng.random() < 0.5 else hypernymy(rng.choice(list(class_of))))
-    paragraphs = [[lexicon.statement(literal) for literal in literals] for literals in (facts, statements)]
-    return "\n".join(lexicon.join(paragraph) for paragraph in paragraphs if paragraph)

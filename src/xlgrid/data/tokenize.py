@@ -51,7 +51,6 @@ def tokenize(
     dev_rows: int = DEV_ROWS,
     lines: Literal["joined", "segments"] = "joined",
     options: Mapping[str, Any] | None = None,
-    unlabelled: bool = False,
 ) -> None:
     """Tokenise one split of a task's data into an Arrow IPC file, which `xlgrid.data.batches.read` opens.
 
@@ -80,7 +79,6 @@ def tokenize(
         documents, lines: see `xlgrid.tasks.mlm.Options`.
         dev_rows: the most rows that are for `dev`, and for `test`.
         options: settings of evaluation (`Head.options`), which the file keeps for cells.
-        unlabelled: the data have no labels; `Head.numbered` puts numbers in their place.
 
     Raises:
         FileNotFoundError: the data are missing.
@@ -136,9 +134,7 @@ def tokenize(
     forms = Forms(loaded, described)
     with whole(out) as aside, TokensFile(aside, fields, about) as file:
         for table in chain([first], parts):
-            (described.unlabelled if unlabelled else described).check(table, where, rows_read + 1)
-            if unlabelled:
-                table = head.numbered(table, described)
+            described.check(table, where, rows_read + 1)
             rows_read += table.num_rows
             if split is not None:
                 if len(data) > 1:

@@ -6,13 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
-from xlgrid.base.settings import LocalPath, Strict
+from xlgrid.base.unions import by_key
 from xlgrid.data.encoders import whole_folder, write_json
 from xlgrid.data.formats import COLUMN, rows
+from xlgrid.data.published import HUB, InFolder, Obtained, OnHub
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -20,20 +21,49 @@ if TYPE_CHECKING:
 Kind = Literal["bert", "xlmr"]
 
 
-class VocabularyEntry(Strict):
-    """A vocabulary of a study: from the Hugging Face Hub, from a folder, or trained here on the texts of the study."""
+class VocabularyEntry(Obtained):
+    """A vocabulary of a study. A subclass is a place that it comes from."""
 
-    hub: str | None = Field(default=None, description="owner/name on the Hub")
-    revision: str = Field(
-        default="main",
-        description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file",
-    )
-    path: LocalPath | None = Field(default=None, description="a folder with tokenizer.json")
+    rule: ClassVar[str] = "fetch_vocabulary"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The languages of the texts on which the vocabulary is trained here."""
+        return ()
+
+    @property
+    def most_entries(self) -> int | None:
+        """The most entries of the vocabulary; None if its files alone show it."""
+        return None
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of an input; None if its files alone show it."""
+        return None
+
+
+class HubVocabulary(OnHub, VocabularyEntry):
+    """A vocabulary from the Hugging Face Hub."""
+
+    @property
+    def most_entries(self) -> int | None:
+        size: int | None = HUB.get(self.hub, {}).get("vocab_size")
+        return size
+
+
+class FolderVocabulary(InFolder, VocabularyEntry):
+    """A vocabulary from a folder with tokenizer.json."""
+
+
+class TrainedVocabulary(VocabularyEntry):
+    """A vocabulary that is trained here, on the texts of the study."""
+
+    rule: ClassVar[str] = "vocabulary"
     kind: Kind = Field(
         default="bert", description="WordPiece with BERT's special tokens, or Unigram with those of XLM-R"
     )
     languages: tuple[str, ...] = Field(
-        default=(), description="languages of the texts on which the vocabulary is trained"
+        min_length=1, description="languages of the texts on which the vocabulary is trained"
     )
     size: PositiveInt = Field(default=2000, description="most entries")
     rows: PositiveInt | None = Field(
@@ -41,23 +71,33 @@ class VocabularyEntry(Strict):
     )
     max_length: PositiveInt = Field(default=512, description="most tokens of an input")
 
-    @model_validator(mode="after")
-    def _one_origin(self) -> Self:
-        origins = [name for name in ("hub", "path", "languages") if getattr(self, name)]
-        if len(origins) != 1:
-            raise ValueError(
-                f"a vocabulary has exactly one of hub, path and languages, got {' and '.join(origins) or 'none'}"
-            )
-        idle = self.model_fields_set & {"kind", "size", "rows", "max_length"}
-        if idle and not self.languages:
-            raise ValueError(
-                f"{', '.join(sorted(idle))}: only a vocabulary that is trained here has a choice of these: leave them "
-                "out, or name the `languages` to train on"
-            )
-        return self
+    @property
+    def origin(self) -> dict[str, Any]:
+        return {"spec": self.model_dump_json(exclude_defaults=True)}
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.languages
+
+    @property
+    def most_entries(self) -> int | None:
+        return self.size
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_length
 
 
-def make_vocabulary(spec: VocabularyEntry, texts: Sequence[str | Path], folder: str | Path) -> None:
+# Key -> the class of the vocabularies whose entries have this key.
+MEMBERS: dict[str, type[VocabularyEntry]] = {
+    "hub": HubVocabulary,
+    "path": FolderVocabulary,
+    "languages": TrainedVocabulary,
+}
+AnyVocabulary = Annotated[HubVocabulary | FolderVocabulary | TrainedVocabulary, by_key("a vocabulary", MEMBERS)]
+
+
+def make_vocabulary(spec: TrainedVocabulary, texts: Sequence[str | Path], folder: str | Path) -> None:
     """Train a tokenizer on texts, as `xlgrid.data.text` writes them; write tokenizer.json and tokenizer_config.json.
 
     The texts are streamed: only the counts of their words are in memory. The order of texts and rows changes nothing.

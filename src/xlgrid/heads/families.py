@@ -1,20 +1,21 @@
 """Families of encoders: where the parts of their models are in the classes of transformers.
 
 Heads and methods find the parts of a model here. A new family is one entry of `FAMILIES`; CONTRIBUTING.md says what else it needs.
-Papers add families by entry points of the group `xlgrid.families`.
+Papers add families by entry points of the group `xlgrid.families`, and types of models that are no encoders, such as an encoder-decoder,
+by those of the group `xlgrid.types`.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.base.family import BERT, XLMR, Family
+from xlgrid.base.family import BERT, XLMR, Family, KnownType
 from xlgrid.base.plugins import Extensible
 
 if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedModel
-
 
 # The module that encoders may have in place of one for each language, and that of a language which a method adds.
 SHARED, ADDED = "shared", "added"
@@ -23,7 +24,7 @@ SHARED, ADDED = "shared", "added"
 FAMILIES: dict[str, Family] = {
     "bert": BERT,
     "xlm-roberta": XLMR,
-    "roberta": XLMR._replace(stem="Roberta"),
+    "roberta": replace(XLMR, stem="Roberta"),
     "distilbert": Family(
         "DistilBert",
         layers="transformer.layer",
@@ -89,6 +90,9 @@ FAMILIES: dict[str, Family] = {
 FAMILIES |= Extensible[Family](
     "family", "xlgrid.families", {}, lambda name, value: isinstance(value, Family), "a Family"
 ).own
+TYPES = Extensible[KnownType](
+    "model type", "xlgrid.types", {}, lambda name, value: isinstance(value, KnownType), "a KnownType"
+)
 
 # The ends of the names of the tensor with one row per token. The encoder of a EuroBERT is called `model`, which tells its embeddings from
 # those of mBART.
@@ -102,6 +106,11 @@ _EMBEDDINGS = {family.word_embeddings.partition(".")[0] for family in FAMILIES.v
 # The dictionaries of modules for languages.
 MODULES = {family.modules for family in FAMILIES.values()} - {""}
 _LAYERS = {family.layers.rpartition(".")[2] for family in FAMILIES.values()}
+
+
+def known_type(model_type: str | None) -> KnownType | None:
+    """What xlgrid knows of a model type: a family, or a type that is no encoder; None if it does not know the type."""
+    return FAMILIES.get(model_type or "") or TYPES.get(model_type or "")
 
 
 def family_of(model: "PreTrainedModel") -> Family:
@@ -170,19 +179,3 @@ def has_biases(config: Mapping[str, Any]) -> bool:
     """
     keys = FAMILIES.get(config.get("model_type", ""), BERT).biases
     return not keys or any(config.get(key) for key in keys)
-
-
-def without_class(model_type: str | None, suffix: str, head: str) -> str | None:
-    """Why encoders of a type cannot have a head, as a sentence that says what to do instead; None if they can, or if the type is not known.
-
-    Args:
-        suffix: the end of the names of the head's classes.
-        head: the name of the head.
-    """
-    family = FAMILIES.get(model_type or "")
-    if family is None or suffix not in family.lacks:
-        return None
-    return (
-        f"transformers has no class {family.stem}For{suffix}, so that encoders of type {model_type} have no head {head}: take an encoder of "
-        "another family for such tasks, such as jhu-clsp/mmBERT-base"
-    )

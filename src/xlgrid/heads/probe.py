@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import first_sentence
 from xlgrid.base.names import unknown
-from xlgrid.heads.families import FAMILIES
+from xlgrid.heads.families import FAMILIES, known_type
 from xlgrid.heads.head import Head
-from xlgrid.heads.seq2seq.mbart import MBART
 
 if TYPE_CHECKING:
     import torch
@@ -46,11 +45,6 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def is_known(model_type: str | None) -> bool:
-    """Whether what a model type can do is written in xlgrid, so that no model has to be made to see it."""
-    return model_type in FAMILIES or model_type == MBART
-
-
 def type_problem(config: Mapping[str, Any]) -> str | None:
     """Why no encoder can be of the type in a config.json, as a sentence that begins with a verb and says what to do instead; None if it can.
 
@@ -59,7 +53,7 @@ def type_problem(config: Mapping[str, Any]) -> str | None:
     """
     if not isinstance(kind := config["model_type"], str):
         return f"has the `model_type` {kind!r}, which is no name: take the config.json that was saved with the weights"
-    return None if is_known(kind) else _type_problem(json.dumps(config, sort_keys=True))
+    return None if known_type(kind) else _type_problem(json.dumps(config, sort_keys=True))
 
 
 def type_advice(config: Mapping[str, Any]) -> str:
@@ -88,12 +82,9 @@ def type_advice(config: Mapping[str, Any]) -> str:
 
 
 def head_problem(config: Mapping[str, Any], head: Head) -> str | None:
-    """Why encoders of a type, which has no `type_problem`, cannot have a head, as a sentence that says what to do instead; None if they can.
-
-    It says nothing of the types whose heads are known (`is_known`).
-    """
-    if is_known(config["model_type"]):
-        return None
+    """Why encoders of a type, which has no `type_problem`, cannot have a head, as a sentence that says what to do instead; None if they can."""
+    if known := known_type(config["model_type"]):
+        return known.problem(head)
     return _head_problem(json.dumps(config, sort_keys=True), head)
 
 
@@ -158,7 +149,7 @@ def _head_problem(written: str, head: Head) -> str | None:
     except ValueError as error:
         return str(error)
     if type(small_config(config)) not in maker._model_mapping:
-        suffix = getattr(head, "model_suffix", "")
+        suffix = head.model_suffix
         return f"transformers has no class {suffix} for encoders of type {kind}, so that they have no head {head.name}: {INSTEAD}"
     try:
         depends = depends_on_padding(small_model(config, maker), head)

@@ -45,7 +45,6 @@ class TokenHead(Head):
     all_metrics: ClassVar[tuple[Metric, ...]] = (SPAN_F1, ACCURACY)
     token_columns = ("labels",)
     output_per_label = True
-    can_label = True
     reads_words = True
 
     def problems(self, task: TaskColumns) -> list[str]:
@@ -184,7 +183,7 @@ class TokenHead(Head):
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Words]) -> list[Outcome]:
         """The outcome of each sentence, of whose windows the words are joined first: a span may cross windows."""
-        return [self.outcome(tokens.label_names, *words) for words in _sentences(tokens, predictions)]
+        return [self.outcome(tokens.label_names, *words) for words in sentences(tokens, predictions)]
 
     def outcome(self, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
         """The outcome of a sentence, from its words' label numbers."""
@@ -192,20 +191,6 @@ class TokenHead(Head):
         if scheme is None:
             return accuracy_outcome(labels, predicted, gold)
         return span_outcome(scheme, labels, predicted, gold)
-
-    def numbered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
-        """The sentences, with the number of each word in place of its label."""
-        import pyarrow as pa
-
-        numbers = [[*range(len(words))] for words in table[task.inputs[0]].to_pylist()]
-        return table.append_column(task.target, pa.array(numbers, pa.list_(pa.int64())))
-
-    def label(self, table: "pa.Table", task: TaskColumns, tokens: Tokens, predictions: Sequence[Words]) -> "pa.Table":
-        """The sentences with a label for each word."""
-        import pyarrow as pa
-
-        labels = [sentence.predicted for sentence in _sentences(tokens, predictions)]
-        return table.append_column(task.target, pa.array(labels, pa.list_(pa.int64())))
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores where each word gets the most frequent label."""
@@ -228,7 +213,7 @@ class TokenHead(Head):
         return f"{of_metric}; labels are {scheme.description}" if scheme else of_metric
 
 
-def _sentences(tokens: Tokens, predictions: Sequence[Words]) -> list[Words]:
+def sentences(tokens: Tokens, predictions: Sequence[Words]) -> list[Words]:
     """The words of each sentence, from those of its windows, in the order of the sentences."""
     sentences: dict[int, Words] = {}
     for example, words in zip(tokens.example_of.tolist(), predictions, strict=True):

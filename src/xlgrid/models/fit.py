@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xlgrid.base.arrays import Segments
 from xlgrid.base.errors import first_sentence
 from xlgrid.heads import Head
-from xlgrid.heads.families import FAMILIES, without_class
+from xlgrid.heads.families import known_type
 from xlgrid.heads.probe import (
     CONTEXT,
     INSTEAD,
@@ -18,37 +17,15 @@ from xlgrid.heads.probe import (
     answers,
     depends_on_padding,
     head_problem,
-    is_known,
     quiet,
     small_model,
 )
-from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
-from xlgrid.heads.seq2seq.model import no_decoder
+from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.models import deltas
-from xlgrid.models.load import MODULES_NO_DECODER
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-
-def misfit_of_head(config: Mapping[str, Any], head: Head) -> str | None:
-    """Why an encoder cannot have a head, as a sentence that says what to do instead; None if it can.
-
-    Args:
-        config: the contents of its config.json, with `model_type`.
-    """
-    kind = config["model_type"]
-    if problem := without_class(kind, getattr(head, "model_suffix", ""), head.name):
-        return problem
-    if head.has_decoder and kind in FAMILIES:
-        return MODULES_NO_DECODER if FAMILIES[kind].modules else no_decoder(FAMILIES[kind].stem)
-    try:
-        if kind == MBART:
-            mbart_class(head.name)
-    except ValueError as error:
-        return str(error)
-    return head_problem(config, head)
 
 
 def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> str | None:
@@ -59,7 +36,7 @@ def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> s
     """
     if problem := method.misfit(config):
         return problem
-    if is_known(config["model_type"]) or not method.is_trained:
+    if known_type(config["model_type"]) or not method.is_trained:
         return None
     return _misfit_of_method(json.dumps(config, sort_keys=True), method, head)
 
@@ -113,11 +90,13 @@ def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
     trained = {name: parameter for name, parameter in parameters.items() if deltas.trains(method, name)}
     if not trained:
         return f"method {base} finds nothing to train in an encoder of type {kind}: {INSTEAD}"
-    segments = Segments(np.array([CONTEXT]), ("en", "fr"), np.array([[0, 1]], np.int16), LENGTH)
+    ids, ends, contexts = np.zeros(LENGTH, np.int32), np.array([0, LENGTH]), np.array([CONTEXT])
+    pair = np.array([[0, 1]], np.int16)
+    tokens = Tokens(head.name, (), 0, ids, ends, contexts, ("en", "fr"), pair, Vocabulary(1, 0, ()))
     try:
         depends = depends_on_padding(model, head)
         with torch.random.fork_rng(devices=[]):
-            arranged = method.arrange(segments, torch.device("cpu"), training=True)
+            arranged = method.forward_arguments(tokens, np.array([0]), torch.device("cpu"), training=True)
             answers(model.train(), head, **arranged).square().sum().backward()
     except Exception as error:  # Models of transformers raise errors of many types.
         return f"an encoder of type {kind} does not compute with method {base} ({first_sentence(error)}): {INSTEAD}"

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.errors import Damaged, first_sentence, whole_again
 from xlgrid.data.weights import missing_of_encoder, unlike
 from xlgrid.heads import Head
-from xlgrid.heads.families import EMBEDDINGS, FAMILIES, has_modules, is_embedding, layer_of, module_of, without_class
-from xlgrid.heads.probe import head_problem, is_known, quiet, type_problem
+from xlgrid.heads.families import EMBEDDINGS, FAMILIES, is_embedding, known_type, layer_of, module_of
+from xlgrid.heads.probe import head_problem, quiet, type_problem
 from xlgrid.heads.seq2seq.head import positions
-from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models import lm_head
 
@@ -25,24 +24,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
 
-MODULES_NO_DECODER = "a decoder has no modules for languages: name an encoder without them for this task"
-
-
 def model_class(model_type: str | None, head: Head) -> Any:
     """The class of transformers for an encoder of a model type with a head.
 
     Raises:
-        ValueError: the head has a decoder, and there is none for encoders of this type; or there is no mBART with the head; or
-            transformers has no class for the head.
+        ValueError: there is none.
     """
-    if model_type == MBART:
-        return mbart_class(head.name)
-    if head.has_decoder and has_modules(model_type):
-        raise ValueError(MODULES_NO_DECODER)
-    if problem := without_class(model_type, getattr(head, "model_suffix", ""), head.name):
-        raise ValueError(problem)
-    known = head.model_class(FAMILIES[model_type].stem if model_type in FAMILIES else "AutoModel")
-    return FAMILIES[model_type].extend(known) if model_type in FAMILIES else known
+    known = known_type(model_type)
+    return known.model_class(head) if known else head.model_class("AutoModel")
 
 
 def new_model(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
@@ -52,7 +41,7 @@ def new_model(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
         ValueError: as `model_class`.
     """
     maker = model_class(config.model_type, head)
-    model: PreTrainedModel = maker(config) if is_known(config.model_type) else maker.from_config(config)
+    model: PreTrainedModel = maker(config) if known_type(config.model_type) else maker.from_config(config)
     return model
 
 
@@ -115,10 +104,8 @@ def load_model(
     except (OSError, ValueError) as error:
         raise _damaged(folder, error) from error
     maker = model_class(model_type, head)
-    if model_type == MBART and head.is_pretrained:
-        raise ValueError(
-            f"the mBART {folder} predicts no masked tokens with its encoder alone: name a task with the head sequence or seq2seq"
-        )
+    if (known := known_type(model_type)) and (problem := known.problem(head)):
+        raise ValueError(problem)
     try:
         changes: dict[str, Any] = {"dtype": torch.float32, **head.settings(labels)}
         if dropout is not None:
@@ -169,11 +156,8 @@ def _dropout_rates(model_type: str | None, written: Mapping[str, Any]) -> list[s
     Args:
         written: the contents of config.json.
     """
-    if model_type in FAMILIES:
-        return [*FAMILIES[model_type].dropout]
-    if model_type == MBART:
-        rates = ("dropout", "attention_dropout")
-        return [*(rate for rate in rates if rate in written), "classifier_dropout"]
+    if known := known_type(model_type):
+        return [*known.dropout]
     from transformers import CONFIG_MAPPING
 
     # Entries that a type lacks would become arguments of its models. Some rates are absent where they are those of the encoder.

@@ -1,7 +1,7 @@
 """How many parameters a method trains and stores on an encoder, counted on a model without weights."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.heads import Head
 from xlgrid.heads.families import layer_of, module_of
@@ -12,72 +12,6 @@ from xlgrid.models.load import shapes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
-
-_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
-_XLMR: dict[str, Any] = _BASE | {
-    "model_type": "xlm-roberta",
-    "vocab_size": 250002,
-    "max_position_embeddings": 514,
-    "type_vocab_size": 1,
-}
-_MMBERT: dict[str, Any] = {
-    "model_type": "modernbert",
-    "vocab_size": 256000,
-    "hidden_size": 768,
-    "intermediate_size": 1152,
-    "num_hidden_layers": 22,
-    "pad_token_id": 0,
-    "bos_token_id": 2,
-    "eos_token_id": 1,
-    "cls_token_id": 2,
-    "sep_token_id": 1,
-}
-_DEBERTA: dict[str, Any] = {
-    "model_type": "deberta-v2",
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "type_vocab_size": 0,
-    "position_biased_input": False,
-    "relative_attention": True,
-    "position_buckets": 256,
-    "norm_rel_ebd": "layer_norm",
-    "share_att_key": True,
-    "pos_att_type": ["p2c", "c2p"],
-}
-# The ends of the names of the published X-MODs, and their numbers of languages.
-_XMOD = {"base": 81, "base-13-125k": 13, "base-30-125k": 30, "base-30-195k": 30, "base-60-125k": 60}
-_XMOD |= {"base-60-265k": 60, "base-75-125k": 75, "base-75-269k": 75}
-# What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
-# transformers for its model type; and the sizes of those with which an encoder from scratch can begin, which are compared without
-# transformers.
-HUB: dict[str, dict[str, Any]] = {
-    "google-bert/bert-base-multilingual-cased": _BASE | {"model_type": "bert", "vocab_size": 119547},
-    "distilbert/distilbert-base-multilingual-cased": {"model_type": "distilbert", "vocab_size": 119547},
-    "intfloat/multilingual-e5-small": _BASE
-    | {
-        "model_type": "bert",
-        "vocab_size": 250037,
-        "hidden_size": 384,
-        "intermediate_size": 1536,
-    },
-    "FacebookAI/xlm-roberta-base": _XLMR,
-    "FacebookAI/xlm-roberta-large": _XLMR
-    | {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
-    "cis-lmu/glot500-base": _XLMR | {"vocab_size": 401145},
-    "jhu-clsp/mmBERT-base": _MMBERT,
-    "jhu-clsp/mmBERT-small": _MMBERT | {"hidden_size": 384, "num_attention_heads": 6},
-    "EuroBERT/EuroBERT-210m": {"model_type": "eurobert"},
-    "microsoft/mdeberta-v3-base": _DEBERTA | {"vocab_size": 251000},
-    "microsoft/deberta-v3-base": _DEBERTA,
-    # The sizes depend on the number of the languages, and not on their codes.
-    **{
-        f"facebook/xmod-{name}": _XLMR
-        | {"model_type": "xmod", "languages": [f"language {number}" for number in range(languages)]}
-        for name, languages in _XMOD.items()
-    },
-}
 
 
 class Count(NamedTuple):

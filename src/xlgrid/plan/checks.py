@@ -1,6 +1,5 @@
 """Mistakes in a study that only its cells and runs show."""
 
-import json
 from collections.abc import Iterator
 from itertools import product
 from os.path import normpath
@@ -8,16 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.names import unknown
-from xlgrid.data.checkpoints import first_layers
 from xlgrid.data.encoders import older_tokenizer, without_tokenizer
 from xlgrid.data.sources import no_data
 from xlgrid.models.lm_head import lacking
 from xlgrid.models.lm_head import refusal as lm_head_refusal
-from xlgrid.plan.explain import refusal
 from xlgrid.products.encode import Encoder
 from xlgrid.results.claims import problem_of_plan
-from xlgrid.study.check_data import has_text, labellers
-from xlgrid.study.check_encoders import modules_of
+from xlgrid.study.check_data import has_text
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
@@ -37,9 +33,8 @@ def plan_problems(plan: "Plan") -> list[str]:
     return [
         *_paths(plan),
         *_tokenizers(plan),
-        *_layers(plan),
         *_lm_heads(plan),
-        *_teachers(plan),
+        *_made(plan),
         *_texts(plan),
         *_steps(plan),
         *_snapshots(plan),
@@ -58,32 +53,21 @@ def _paths(plan: "Plan") -> Iterator[str]:
             f"which can have {LONGEST_NAME}: mix fewer languages, or choose shorter codes"
         )
     for name, entry in plan.study.encoders.items():
-        if entry.path and normpath(entry.path) == normpath(Encoder(plan.study.name, name).folder):
-            yield f"encoders.{name}.path: {entry.path} is the folder to which the encoder is copied: name another"
+        if entry.folder and normpath(entry.folder) == normpath(Encoder(plan.study.name, name).folder):
+            yield f"encoders.{name}.path: {entry.folder} is the folder to which the encoder is copied: name another"
 
 
 def _tokenizers(plan: "Plan") -> Iterator[str]:
     """Folders with the vocabularies of the study that are here have a tokenizer.json, where they have a tokenizer of an older kind."""
     study = plan.study
     for name, entry in study.all_vocabularies.items():
-        folder = Path(entry.path or "")
-        if not entry.path or not folder.is_dir() or (folder / "tokenizer.json").exists():
+        folder = Path(entry.folder or "")
+        if not entry.folder or not folder.is_dir() or (folder / "tokenizer.json").exists():
             continue
         names = [file.name for file in folder.iterdir()]
         if older_tokenizer(names):
             section = "vocabularies" if name in study.vocabularies else "encoders"
-            yield f"{section}.{name}.path: {without_tokenizer(entry.path, names)}"
-
-
-def _layers(plan: "Plan") -> Iterator[str]:
-    """Encoders from folders that are here have the layers that they should keep; those of others are counted when they are fetched."""
-    for name, entry in plan.study.encoders.items():
-        path = Path(entry.path or "", "config.json")
-        if entry.layers and entry.path and path.is_file():
-            try:
-                first_layers(json.loads(path.read_text(encoding="utf-8")), entry.layers)
-            except ValueError as error:
-                yield f"encoders.{name}.layers: {error}"
+            yield f"{section}.{name}.path: {without_tokenizer(entry.folder, names)}"
 
 
 def _lm_heads(plan: "Plan") -> Iterator[str]:
@@ -91,8 +75,8 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
     study = plan.study
     missing: dict[str, tuple[str, str]] = {}
     for name, entry in study.encoders.items():
-        copies = [plan.owned(Encoder(study.name, name)).folder] if entry.hub or entry.path else []
-        for place in filter(None, (entry.path, *copies)):
+        copies = [plan.owned(Encoder(study.name, name)).folder] if entry.repository or entry.folder else []
+        for place in filter(None, (entry.folder, *copies)):
             if weights := lacking(place):
                 missing[name] = place, weights
     if not missing:
@@ -112,16 +96,11 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
             yield f"encoders.{name}: {users[name]} predicts tokens, and {lm_head_refusal(name, place, weights)}"
 
 
-def _teachers(plan: "Plan") -> Iterator[str]:
-    """The runs that label training data are runs of the study."""
-    study = plan.study
-    users = {by: run for run in plan.runs for by in labellers(study, run.task, run.source.data)}
-    for by, user in users.items():
-        if not (run := plan.run_of(by)).is_in(plan):
-            yield (
-                f"grids: {user.folder} trains on labels from {run.folder}, which no grid has ({refusal(plan, run)}): add that run to a "
-                "grid"
-            )
+def _made(plan: "Plan") -> Iterator[str]:
+    """What parts that make data find in the plan."""
+    for name, entry in plan.study.tasks.items():
+        for made in entry.data.made.values() if entry.data else ():
+            yield from made.problems_of_plan(plan, name)
 
 
 def _texts(plan: "Plan") -> Iterator[str]:
@@ -200,7 +179,7 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
     """The reasons why a run cannot be evaluated on its `dev_targets` while it trains."""
     name, entry = study.entry(run.task, "dev")
     start = study.methods[run.method].start
-    known, text = modules_of(study, run.encoder), start.of_run(run.source) if start else None
+    known, text = study.encoders[run.encoder].modules_of(study), start.of_run(run.source) if start else None
     # The run begins with the module that its run on text has added.
     added = text.languages if text else ()
     for target in study.recipe(*run[1:]).training.dev_targets:

@@ -18,7 +18,7 @@ from xlgrid.plan.sizes import DataSizes
 from xlgrid.products.encode import Encoder, Tokens
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.train import Run
-from xlgrid.training.encoders import configuration, encoders_before, vocabulary_size
+from xlgrid.study.encoders import encoders_before
 from xlgrid.training.recipe import Training
 from xlgrid.training.schedule import training_length
 
@@ -185,7 +185,7 @@ class Estimate:
         vocabulary, parts = study.vocabulary_of(encoder), study.encoders[encoder].parts.items()
         train = [Tokens(study.name, task, vocabulary, part, "train") for part, task in parts]
         dev = [replace(tokens, split="dev") for tokens in train]
-        config = self._configuration(encoder)
+        config = self.study.encoders[encoder].planned_configuration(self.plan, encoder)
         # The dev sets are evaluated without what the architecture adds.
         plain = count(config, head, 0, recipe.base, {}, pretraining=True)
         whole = count(config, head, 0, recipe.base, {}, pretraining=True, extend=scratch.install) if scratch else plain
@@ -234,17 +234,11 @@ class Estimate:
         vocabulary, kind = run.vocabulary(self.plan), self.study.tasks[run.task].task
         place = run.encoder, vocabulary, kind.head.name, str(len(kind.labels)), run.method
         if place not in self._models:
-            config, method = self._configuration(run.encoder), self.study.methods[run.method]
+            entry, method = self.study.encoders[run.encoder], self.study.methods[run.method]
+            config = entry.planned_configuration(self.plan, run.encoder)
             if vocabulary != self.study.vocabulary_of(run.encoder):
-                config.vocab_size = vocabulary_size(self.study.all_vocabularies[vocabulary]) or config.vocab_size
+                config.vocab_size = self.study.all_vocabularies[vocabulary].most_entries or config.vocab_size
             is_new = bool(run.new_vocabulary(self.plan))
             counted = count(config, kind.head, len(kind.labels), method.base, method.options, is_new)
             self._models[place] = counted, config
         return self._models[place]
-
-    def _configuration(self, encoder: str) -> Any:
-        """The configuration of an encoder, whether it is made or not."""
-        # A snapshot, or an encoder with a new head, has the shape of the encoder that it is `of`.
-        origin, own = self.study.encoders[encoder].of or encoder, self.study.vocabulary_of(encoder)
-        folder = self.plan.owned(Encoder(self.study.name, origin)).folder
-        return configuration(self.study.encoders[origin], folder, vocabulary_size(self.study.all_vocabularies[own]))

@@ -19,7 +19,6 @@ from xlgrid.results.claims import terms
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from xlgrid.data.sources import Teacher
     from xlgrid.study.schema import Study
 
 P = TypeVar("P", bound=Product)
@@ -60,10 +59,6 @@ class Plan:
         named = (cell.under(self.study.name) for cell in cells)
         return [self.owned(run) for run in grid.runs(self.study, named)]
 
-    def run_of(self, teacher: "Teacher") -> Run:
-        """The run that gives labels to data without labels (`DataSource.labelled`), under the name of this study."""
-        return Run(self.study.name, teacher.task, teacher.encoder, teacher.method, teacher.source, teacher.seed)
-
     @property
     def cells_of_claims(self) -> list[Cell]:
         """The cells that claims compare, each once.
@@ -97,6 +92,12 @@ class Plan:
         comparisons = [Comparison(study.name, name) for name, exhibit in study.exhibits.items() if exhibit.is_compared]
         claims = [Claims(study.name)] if study.claims else []
         return [*products, *exhibits, *comparisons, *claims, Summary(study.name), Report(study.name)]
+
+    @cached_property
+    def needed(self) -> list[Product]:
+        """Everything on which the cells and exhibits rest, each after what it is made from, of one seed for runs that differ by it."""
+        cells = {cell._replace(seed=0): cell for cell in self.cells}.values()
+        return list(dict.fromkeys(product for each in (*cells, *self.encoders_read) for product in self.rests_on(each)))
 
     @cached_property
     def results(self) -> frozenset[Run | Cell]:

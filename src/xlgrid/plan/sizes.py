@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.data import generated
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.languages.sources import Target, unaccompanied
-from xlgrid.products.data import Data, Text, local_rows
+from xlgrid.products.data import Data, Text
 from xlgrid.products.encode import Tokens
 from xlgrid.tasks import mlm
 
@@ -56,7 +56,7 @@ class DataSizes:
         if entry.is_generated and entry.task.generator:
             return generated.sizes(options.n, entry.task.generator.group(options))[SPLITS.index(split)]
         known_size = _rows(self.plan.owned(Data(self.plan.study.name, name, part, split))) or stated
-        local = None if known_size else local_rows(entry, part, split)
+        local = None if known_size else Data(self.plan.study.name, name, part, split).rows(self.plan.study)
         return known_size or (local and local.num_rows)
 
     def _text(self, code: str) -> int | None:

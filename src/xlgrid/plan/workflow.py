@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Strict, plainly
 from xlgrid.data import downloads
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.plan.explain import explain, refusal
 from xlgrid.plan.load import is_path, load_plan, study_named
 from xlgrid.plan.load import study_path as study_path

@@ -1,17 +1,28 @@
-"""All checks of a study before anything computes: exhibits, the Hub, files, tokenizers and disk."""
+"""All checks of a study before anything computes: exhibits, claims, the Hub, files, tokenizers and disk."""
 
+import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+from xlgrid.exhibits.exhibit import PlanView
 from xlgrid.plan.checks import inherited_problems
+from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.plan import Plan
-from xlgrid.preflight.claims import claim_lines
-from xlgrid.preflight.exhibits import exhibit_lines
-from xlgrid.preflight.files import file_lines, tokenizer_lines
+from xlgrid.preflight import Line, State
+from xlgrid.preflight.doctor import RESULTS, existing
+from xlgrid.preflight.files import file_lines, materials, tokenizer_lines
 from xlgrid.preflight.hub import hub_lines
-from xlgrid.preflight.lines import Line, State
-from xlgrid.preflight.materials import materials, needed_products
-from xlgrid.preflight.room import room_lines
+from xlgrid.products.encode import Encoder
+from xlgrid.results.claims import problem_of_plan, terms
+from xlgrid.results.verdicts import LEAST_SEEDS, smallest_effect
+
+# An effect, in standard deviations over seeds, that is larger than most. Five seeds show a smaller one among a hundred claims, and
+# three seeds do not among four.
+LARGE = 5.0
+ENOUGH = 5
 
 
 def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
@@ -29,11 +40,89 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     yield from (Line(State.PROBLEM, "report", problem) for problem in inherited_problems(plan))
     yield from exhibit_lines(plan)
     yield from claim_lines(plan)
-    needed = needed_products(plan)
-    taken = materials(plan, needed)
+    taken = materials(plan)
     if not taken:
         yield Line(State.GOOD, "files", "everything is generated here: the study needs neither files nor the Hub")
     yield from hub_lines(plan.study, taken, lock)
     yield from file_lines(plan, taken)
-    yield from tokenizer_lines(plan, needed)
-    yield from room_lines(plan)
+    yield from tokenizer_lines(plan)
+    yield disk_line(plan)
+
+
+def exhibit_lines(plan: Plan) -> Iterator[Line]:
+    """A line for each exhibit that its job could not render, such as one with an entry that would average over two methods.
+
+    Learning curves are left out, because they are lines of the runs that have begun.
+    """
+    # No study has the name -, so that its cells have no files.
+    cells = [cell._replace(study="-") for cell in plan.cells]
+    unmade = cast(PlanView, SimpleNamespace(study=plan.study, cells=cells, owned=plan.owned))
+    rendered, are_good = 0, True
+    for name in plan.study.exhibits:
+        exhibit = plan.study.exhibit(name)
+        if exhibit.shows_runs:
+            continue
+        try:
+            exhibit.rendering(unmade)
+        except (ValueError, OSError) as error:
+            are_good = False
+            yield Line(State.PROBLEM, f"exhibit {name}", str(error))
+        rendered += 1
+    if rendered and are_good:
+        yield Line(State.GOOD, "exhibits", f"{rendered} can be rendered, as far as the planned cells show")
+
+
+def claim_lines(plan: Plan) -> Iterator[Line]:
+    """A line for the claims of each number of planned seeds: the smallest effects that can show, or that there is no verdict.
+
+    Claims that pair what is not planned have a line of their own. Claims without cells are among `inherited_problems`.
+    """
+    study = plan.study
+    of_seeds: Counter[int] = Counter()
+    for name, claim in study.claims.items():
+        if problem_of_plan(claim, plan.cells, study.belongs):
+            continue
+        try:
+            planned = terms(name, claim, plan.cells, study.belongs)
+        except ValueError as error:
+            yield Line(State.PROBLEM, "claims", str(error))
+            continue
+        of_seeds[len({term.cell.seed for term in planned})] += 1
+    total = len(study.claims)
+    without = sum(number for seeds, number in of_seeds.items() if seeds < LEAST_SEEDS)
+    for seeds, number in sorted(of_seeds.items(), reverse=True):
+        planned_seeds = f"{number} of {total} claims: {seeds} seed{'s' * (seeds > 1)}"
+        if seeds < LEAST_SEEDS:
+            advice = f"a verdict needs {LEAST_SEEDS}: add seeds, or read the effects without verdicts"
+            yield Line(State.OPEN, "claims", f"{planned_seeds}, and {advice}")
+            continue
+        # Claims without a verdict count as if they did not hold.
+        steps = dict.fromkeys([total, 1 + without])
+        first, *last = [smallest_effect(seeds, step) for step in steps]
+        effects = (
+            f"the first of the claims to hold must exceed its margin by {first:.1f} standard deviations over seeds"
+        )
+        effects += "".join(f", the last by {effect:.1f}" for effect in last)
+        if first > LARGE:
+            effects += f"; with {ENOUGH} seeds {' and '.join(f'{smallest_effect(ENOUGH, step):.1f}' for step in steps)}"
+        yield Line(State.OPEN if first > LARGE else State.GOOD, "claims", f"{planned_seeds}; {effects}")
+
+
+def disk_line(plan: Plan) -> Line:
+    """The disk that a study still needs, and that this machine has free."""
+    estimate = Estimate(plan)
+    try:
+        runs = [run for run in plan.runs if run.study == plan.study.name and not Path(run.delta).exists()]
+        missing = [name for name in estimate.pretrained if not Path(Encoder(plan.study.name, name).path).exists()]
+        encoders = sum(estimate.pretraining(name).gigabytes for name in missing)
+        needed = sum(map(estimate.stored, runs)) + encoders
+    except ValueError as error:
+        return Line(State.OPEN, "disk", f"not estimated: {error}")
+    free = shutil.disk_usage(existing(RESULTS)).free / 1e9
+    text = (
+        f"runs and encoders that are trained need about {needed:,.3g} GB, data and states for resuming not counted; "
+        f"{free:,.3g} GB are free in {existing(RESULTS).resolve()}"
+    )
+    if needed > free:
+        return Line(State.PROBLEM, "disk", f"{text}: free some space, or let results/ be a link to a larger disk")
+    return Line(State.GOOD, "disk", text)

@@ -1,17 +1,24 @@
-"""Checks of this machine: Python, PATH, packages, clusters, GPUs, fonts, and the folder of results."""
+"""Checks of this machine: Python, PATH, packages, clusters, GPUs, fonts, and the folder of results. Importing it is cheap."""
 
+import os
 import platform
+import re
 import shutil
+import signal
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 from xlgrid.base import device
-from xlgrid.preflight.clusters import cluster_lines
-from xlgrid.preflight.lines import Line, State
-from xlgrid.preflight.machine import RESULTS, elsewhere, existing, unwritable
+from xlgrid.base.profiles import profiles
+from xlgrid.preflight import Line, State
 
+RESULTS = Path("results")
+ACTIVATE = "run `. .venv/bin/activate` in the folder of the project, and then the same command again"
 LOCK = Path("envs/lock.txt")
 # Major version of CUDA -> the oldest driver for it, and the index of torch's builds for an older CUDA.
 DRIVERS = {"12": 525, "13": 580}
@@ -31,6 +38,11 @@ WORDS = {
     "Taml": "சொல்",
     "Geor": "სიტყვა",
 }
+# The executor is a distribution of its own, which knows its clusters.
+ABOUT = [sys.executable, "-P", "-m", "snakemake_executor_plugin_submitit", "about"]
+SNAKEFILE = 'rule second:\n    output: "ended"\n    shell: "sleep 1; touch {output}"\n'
+# Seconds that a cluster has for its answer, that the job has to end, and that Snakemake has to cancel it.
+ANSWER, JOB, END = 60, 300, 60
 
 
 def machine_lines(submit: bool = False, lock: Path = LOCK) -> Iterator[Line]:
@@ -84,24 +96,21 @@ def environment_line(lock: Path) -> Line:
             f"there is no {lock} here to compare them with: run this in the folder of the project",
         )
     expected = locked(lock)
-    installed = {name: _version(name) for name in expected}
-    missing = [name for name, version in installed.items() if version is None]
-    # torch's builds differ in a label such as +cpu.
-    others = [
-        f"{name} {version} instead of {expected[name]}"
-        for name, version in installed.items()
-        if version is not None and version.partition("+")[0] != expected[name]
-    ]
+    missing, others = [], []
+    for name, version in expected.items():
+        try:
+            installed = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+            continue
+        # torch's builds differ in a label such as +cpu.
+        if installed.partition("+")[0] != version:
+            others.append(f"{name} {installed} instead of {version}")
     if missing or others:
         parts = [f"missing: {', '.join(missing)}"] if missing else []
-        parts += (
-            [f"{len(others)} of another version: {', '.join(others[:5])}{' ...' if len(others) > 5 else ''}"]
-            if others
-            else []
-        )
-        return Line(
-            State.PROBLEM, "packages", f"{'; '.join(parts)}: `pip install -r {lock}` installs those of the lock"
-        )
+        parts += [f"{len(others)} of another version: {', '.join(others[:5])}"] if others else []
+        advice = f"`pip install -r {lock}` installs those of the lock"
+        return Line(State.PROBLEM, "packages", f"{'; '.join(parts)}: {advice}")
     return Line(State.GOOD, "packages", f"all {len(expected)} have the versions of {lock}")
 
 
@@ -118,11 +127,57 @@ def locked(lock: Path) -> dict[str, str]:
     }
 
 
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+def cluster_lines(submit: bool = False) -> Iterator[Line]:
+    """A line for each cluster, and if asked for, one on a job of one second that is submitted to it.
+
+    Only a user who wants such a job has a problem where the cluster is missing or does not answer.
+    """
+    for cluster, profile in profiles().items():
+        try:
+            done = subprocess.run([*ABOUT, cluster], capture_output=True, text=True, timeout=ANSWER)
+            said, error = done.stdout.strip(), " ".join(done.stderr.split()) if done.returncode else ""
+        except (OSError, subprocess.SubprocessError) as trouble:
+            said, error = "", str(trouble)
+        if error:
+            yield Line(
+                State.PROBLEM if submit else State.OPEN,
+                f"cluster {cluster}",
+                f"does not answer ({error}): other profiles than `{profile}` do not need it",
+            )
+        elif said:
+            yield Line(State.GOOD, f"cluster {cluster}", f"answers: {said}")
+            if submit:
+                yield _job_line(cluster, profile)
+
+
+def _job_line(cluster: str, profile: str) -> Line:
+    """Run a workflow with one job of one second on a cluster."""
+    thing = f"a job on {cluster}"
+    # All nodes have to see the folder of the job, as they see that of the executor.
+    Path(".snakemake").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="doctor-", dir=".snakemake") as folder:
+        snakefile = Path(folder, "Snakefile")
+        snakefile.write_text(SNAKEFILE)
+        command = [sys.executable, "-m", "snakemake", "--nocolor", "--snakefile", str(snakefile), "--directory", folder]
+        began = time.monotonic()
+        process = subprocess.Popen(
+            [*command, "--profile", profile, "--verbose", "--retries", "0", "--", "ended"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=JOB)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=END)
+            return Line(State.OPEN, thing, f"the job had not ended after {JOB} s, and is cancelled: look at the queue")
+        if process.returncode:
+            # Snakemake prints the executor's words on a failed job after this one.
+            words = re.search(r"message: (.*)", said) or re.search(r"(\S.*)\s*\Z", said)
+            reason = words[1] if words else f"exit status {process.returncode}"
+            return Line(State.PROBLEM, thing, f"it fails ({reason}): correct the settings in {profile}/")
+        return Line(State.GOOD, thing, f"a job of one second ended after {time.monotonic() - began:.0f} s")
 
 
 def gpu_line() -> Line:
@@ -187,3 +242,32 @@ def disk_line(results: Path) -> Line:
 def gigabytes(number: float) -> str:
     """Bytes in GB, or in MB where they are fewer than one GB."""
     return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"
+
+
+def elsewhere(name: str) -> str | None:
+    """Why a command is not that of the environment in which this process runs, with what to do; None if it is, or if this
+    environment has no such command."""
+    path, here = shutil.which(name), Path(sys.prefix) / "bin" / name
+    if path is None:
+        return f"`{name}` is not on PATH, and the rules call it by its name: {ACTIVATE}"
+    if here.exists() and not os.path.samefile(path, here):
+        return f"{path} comes first on PATH, and not {here} of this environment: {ACTIVATE}"
+    return None
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return next(place for place in (path, *path.absolute().parents) if place.exists())
+
+
+def unwritable(folder: Path) -> str | None:
+    """Why no file can be written below a folder, which need not exist yet, with what to do; None if files can be written there."""
+    place = existing(folder)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".xlgrid-", dir=place):
+            return None
+    except OSError as error:
+        return (
+            f"{place.absolute()} cannot be written ({error.strerror}): see who owns it and whether the disk is mounted read-only or full, "
+            f"or let {folder} be a link to a folder of yours, and run the same command again"
+        )

@@ -1,27 +1,30 @@
-"""Reads the files of one's own that a study names: data with their columns and labels, text, vocabularies and encoders."""
+"""What a study takes from outside, and the files of one's own among it: data with their labels, text, vocabularies and encoders."""
 
 import contextlib
 import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from xlgrid.data import checkpoints
-from xlgrid.data.downloads import Found
+from xlgrid.data.downloads import Found, find
 from xlgrid.data.encoders import check_encoder, check_fits
+from xlgrid.data.published import Obtained, Repository
+from xlgrid.data.sources import SPLITS
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
 from xlgrid.plan.plan import Plan
-from xlgrid.preflight.lines import Line, State
-from xlgrid.preflight.materials import Material, downloads_of
-from xlgrid.preflight.rows import Rows, row_lines, rows_of
-from xlgrid.products.data import Data, Text, Unlabelled, local_rows
+from xlgrid.preflight import Line, State
+from xlgrid.products.data import Data, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.product import Product
-from xlgrid.products.train import Run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from xlgrid.tasks import Task
 
 # Larger files of data, in bytes, are read by the jobs alone, so that the checks take seconds.
 MOST = 50_000_000
@@ -29,6 +32,69 @@ MOST = 50_000_000
 ROWS = 300
 # Files that a line names at most.
 SHOWN = 3
+# The share of the rows of a split that are remarked if they are in another split, too.
+SHARED = 0.1
+
+
+class Material(NamedTuple):
+    """A product that is not computed from others: it is fetched from the Hub, or read from files of one's own.
+
+    Attributes:
+        product: under the study that makes it.
+        named: the same product under the study that is checked.
+        repository: the repository that it is fetched from; None if it is read from files.
+        files: the files of one's own that it is read from.
+    """
+
+    product: Product
+    named: Product
+    repository: Repository | None
+    files: tuple[str, ...]
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the product has been made."""
+        return Path(self.product.path).exists()
+
+    @property
+    def missing(self) -> list[str]:
+        """The files that do not exist, or are folders."""
+        return [file for file in self.files if not Path(file).is_file()]
+
+
+class Rows(NamedTuple):
+    """The rows of a split in a language or pair.
+
+    Attributes:
+        files: the files from which they were read.
+        described: the number of rows and their labels, in words.
+        inputs: for each row, the hash of what the encoder reads of it.
+    """
+
+    language: str
+    split: str
+    files: Sequence[str]
+    described: str
+    inputs: Sequence[int]
+
+
+def materials(plan: Plan) -> list[Material]:
+    """The products of a study that are fetched or read."""
+    taken = []
+    for product in plan.needed:
+        named = product.under(plan.study.name)
+        repository, inputs = named.repository(plan.study), named.inputs(plan)
+        files = tuple(file for kind in ("files", "adapter") for file in inputs.get(kind, ()))
+        if repository or files:
+            taken.append(Material(product, named, repository, files))
+    return taken
+
+
+def downloads_of(plan: Plan, materials: Iterable[Material]) -> dict[str, Found]:
+    """The files among the materials of a study that have an entry in its `downloads`."""
+    files = dict.fromkeys(file for material in materials for file in material.files)
+    found = {file: find(plan.study.downloads, file) for file in files}
+    return {file: entry for file, entry in found.items() if entry}
 
 
 def file_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
@@ -39,62 +105,184 @@ def file_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
     groups: dict[str, list[Material]] = {}
     for material in materials:
         if material.files:
-            groups.setdefault(_thing(material.named), []).append(material)
+            groups.setdefault(material.named.thing, []).append(material)
     for thing, members in groups.items():
-        yield from _missing(thing, members, downloads)
+        missing = dict.fromkeys(file for material in members for file in material.missing)
+        yield from _missing(thing, [*missing], downloads)
         if present := [material for material in members if not material.missing]:
             yield from _checked(plan, thing, present)
 
 
 def by_hand_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
     """A line for each entry of `downloads` whose files a person has to get, if one of them is missing."""
-    entries: dict[str, list[str]] = {}
-    downloads = downloads_of(plan, materials)
     missing = {file for material in materials for file in material.missing}
-    for file, found in downloads.items():
+    entries: dict[tuple[str, str], list[str]] = {}
+    for file, found in downloads_of(plan, materials).items():
         if found.entry.url is None and file in missing:
-            entries.setdefault(found.path, []).append(file)
-    for path, files in entries.items():
-        them = "it is" if len(files) == 1 else f"{len(files)} are"
-        yield Line(
-            State.PROBLEM,
-            path,
-            f"{them} missing ({_listed(files)}), and only you can put {'it' if len(files) == 1 else 'them'} there: "
-            f"{downloads[files[0]].entry.by_hand}",
-        )
+            entries.setdefault((found.path, str(found.entry.by_hand)), []).append(file)
+    for (path, advice), files in entries.items():
+        yield Line(State.PROBLEM, path, f"{_absent(files)}, and only you can get what is missing: {advice}")
 
 
-def tokenizer_lines(plan: Plan, needed: Iterable[Product]) -> Iterator[Line]:
-    """A line for each vocabulary and encoder that does not come from a training here: whether it has the tokens that the tasks need,
-    and an embedding for each token. One line lists those that are not on this machine.
+def _missing(thing: str, files: Sequence[str], downloads: Mapping[str, Found]) -> Iterator[Line]:
+    """Lines on files that are not there."""
+    hosts: dict[str, list[str]] = {}
+    for file in files:
+        if file in downloads and (urls := downloads[file].urls):
+            hosts.setdefault(urlsplit(urls[0]).netloc or "this machine", []).append(file)
+    # A study may take the data of a task as the files of another, or of another study.
+    of_tasks = [file for file in files if Data.parse(file)]
+    if of_tasks:
+        yield Line(State.GOOD, thing, f"Snakemake makes {_listed(of_tasks)}")
+    for host, downloaded in hosts.items():
+        yield Line(State.GOOD, thing, f"Snakemake downloads {_listed(downloaded)} from {host}")
+    for problem in dict.fromkeys(filter(None, (downloads[file].problem for file in files if file in downloads))):
+        yield Line(State.PROBLEM, thing, problem)
+    if others := [file for file in files if file not in downloads and file not in of_tasks]:
+        put = "put it there" if len(others) == 1 else "put them there"
+        advice = f"{put}, correct the path in the study, or say under `downloads` where to get what is missing"
+        yield Line(State.PROBLEM, thing, f"{_absent(others)}: {advice}")
 
-    Args:
-        needed: everything on which the study rests.
+
+def _listed(files: Sequence[str]) -> str:
+    more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
+    return ", ".join(files[:SHOWN]) + more
+
+
+def _absent(files: Sequence[str]) -> str:
+    return f"there is no file {files[0]}" if len(files) == 1 else f"{len(files)} files are missing ({_listed(files)})"
+
+
+def _checked(plan: Plan, thing: str, members: Sequence[Material]) -> Iterator[Line]:
+    """Lines on files that are all there, of the products of one thing."""
+    read: list[Rows] = []
+    large: list[str] = []
+    texts: list[str] = []
+    # Several products may be read from one file, so that a line may come twice.
+    lines: dict[Line, None] = {}
+    for material in members:
+        log = io.StringIO()
+        try:
+            with contextlib.redirect_stderr(log):
+                match material.named:
+                    case Text(_, language):
+                        _read_text(plan, language)
+                        texts.append(language)
+                    case named if not named.origin(plan.study):
+                        pass
+                    case _ if max(Path(file).stat().st_size for file in material.files) > MOST:
+                        large += material.files
+                    case named:
+                        read += _rows(plan, named, material.files)
+        except (ValueError, OSError) as error:
+            lines[Line(State.PROBLEM, thing, str(error))] = None
+        lines |= {Line(State.OPEN, thing, remark): None for remark in log.getvalue().splitlines()}
+    yield from lines
+    if large:
+        yield Line(State.OPEN, thing, f"{_listed(large)}: larger than {MOST / 1e6:.0f} MB, so only the job reads it")
+    if texts:
+        yield Line(State.GOOD, thing, f"read in {', '.join(texts)}")
+    yield from row_lines(thing, read)
+    if not (texts or read or lines or large):
+        number = len({file for material in members for file in material.files})
+        yield Line(State.GOOD, thing, f"all {number} files are there")
+
+
+def _read_text(plan: Plan, language: str) -> None:
+    """Read the first rows of a text.
+
+    Raises:
+        OSError, ValueError: the file cannot be read.
     """
+    texts, _ = fetched_text(language, plan.study.text.model_copy(update={"once": None}), None)
+    with contextlib.closing(texts):
+        for _ in islice(texts, ROWS):
+            pass
+
+
+def _rows(plan: Plan, product: Any, files: Sequence[str]) -> Iterator[Rows]:
+    """The rows of a split, read as the job does that fetches it; nothing if not all of its files are there.
+
+    Raises:
+        OSError, ValueError: a file cannot be read, or is not what the task needs.
+    """
+    table = product.rows(plan.study)
+    if table is not None:
+        split, task = getattr(product, "split", "train"), plan.study.tasks[product.task].task
+        yield rows_of(product.language, split, files, table, task)
+
+
+def rows_of(language: str, split: str, files: Sequence[str], table: "pa.Table", task: "Task") -> Rows:
+    """The rows of a table that has been checked."""
+    counts = task.head.label_counts(table, task) if task.target in table.column_names else {}
+    described = "1 row" if table.num_rows == 1 else f"{table.num_rows:,} rows"
+    if counts:
+        label, most = max(counts.items(), key=lambda entry: entry[1])
+        of_labels = "1 label" if len(counts) == 1 else f"{len(counts)} labels"
+        described += f", {of_labels}; the most frequent is {label} ({most / sum(counts.values()):.0%})"
+    columns = [table[column].to_pylist() for column in task.inputs if column in table.column_names]
+    # A list, such as that of the words of a sentence, has no hash.
+    inputs = [hash(str(values)) for values in zip(*columns, strict=True)]
+    return Rows(language, split, files, described, inputs)
+
+
+def row_lines(thing: str, read: Iterable[Rows]) -> Iterator[Line]:
+    """A line for the files of each split, and one for each two splits or languages that have many rows in common."""
+    by_split = sorted(read, key=lambda rows: SPLITS.index(rows.split))
+    for rows in by_split:
+        yield Line(State.GOOD, thing, f"{' and '.join(rows.files)}: {rows.described}")
+    for first, second in combinations(by_split, 2):
+        if remark := _in_common(first, second):
+            yield Line(State.OPEN, thing, remark)
+
+
+def _in_common(first: Rows, second: Rows) -> str | None:
+    """What to do about rows that two splits of a language share, or about all rows of a split that two languages share."""
+    if first.language == second.language:
+        key, both = "split", f"{first.split} and {second.split} in {first.language}"
+    elif first.split == second.split:
+        key, both = "language", f"{first.split} in {first.language} and {second.language}"
+    else:
+        return None
+    # A file with the rows of several splits may have some of them twice.
+    if first.inputs == second.inputs:
+        if [*first.files] == [*second.files]:
+            return f"{both} are both read from {' and '.join(first.files)}: put {{{key}}} into `local`"
+        return f"{both} have the same {len(second.inputs):,} rows: see whether the files are the right ones"
+    present = {*first.inputs}
+    shared = sum(row in present for row in second.inputs) if key == "split" else 0
+    if shared and shared >= SHARED * len(second.inputs):
+        return f"{both}: {shared:,} of {len(second.inputs):,} {second.split} rows are {first.split} rows, too"
+    return None
+
+
+def tokenizer_lines(plan: Plan) -> Iterator[Line]:
+    """A line for each vocabulary and encoder that does not come from a training here: whether it has the tokens that the tasks need,
+    and an embedding for each token. One line lists those that are not on this machine."""
     study = plan.study
-    named = dict.fromkeys(product.under(study.name) for product in needed)
+    named = dict.fromkeys(product.under(study.name) for product in plan.needed)
     tasks: dict[str, dict[str, None]] = {}
     for product in named:
         if isinstance(product, Tokens):
             tasks.setdefault(product.vocabulary, {})[product.task] = None
     absent = []
     for product in named:
-        if isinstance(product, Vocabulary):
-            origin: Any = study.all_vocabularies[product.vocabulary]
-        elif isinstance(product, Encoder):
-            origin = study.encoders[product.encoder]
-        else:
+        if not isinstance(product, Vocabulary | Encoder):
             continue
-        if not (origin.hub or origin.path):
-            continue
-        if (folder := folder_of(plan, product)) is None:
+        entry = _entry(plan, product)
+        folder = folder_of(plan, product)
+        if folder is None:
             # A missing folder of one's own has a line with its files.
-            absent += [_thing(product)] if origin.hub else []
-        elif isinstance(product, Vocabulary):
-            yield _vocabulary(plan, product, folder, [*tasks.get(product.vocabulary, {})])
-        else:
-            vocabulary = Vocabulary(study.name, study.vocabulary_of(product.encoder))
-            yield _encoder(plan, product, folder, vocabulary.vocabulary, folder_of(plan, vocabulary))
+            absent += [product.thing] if entry.repository else []
+        elif entry.repository or entry.folder:
+            try:
+                if isinstance(product, Vocabulary):
+                    line = _vocabulary(plan, product, folder, [*tasks.get(product.vocabulary, {})])
+                else:
+                    line = _encoder(plan, product, folder)
+            except (ValueError, OSError) as error:
+                line = Line(State.PROBLEM, product.thing, str(error))
+            yield line
     if absent:
         yield Line(
             State.OPEN,
@@ -105,168 +293,48 @@ def tokenizer_lines(plan: Plan, needed: Iterable[Product]) -> Iterator[Line]:
 
 def folder_of(plan: Plan, product: Vocabulary | Encoder) -> Path | None:
     """The folder on this machine with a vocabulary or an encoder: that of the results, or else the `path` of the study."""
-    study = plan.study
-    entry: Any = (
-        study.all_vocabularies[product.vocabulary]
-        if isinstance(product, Vocabulary)
-        else study.encoders[product.encoder]
-    )
-    needed = "tokenizer.json" if isinstance(product, Vocabulary) else "config.json"
-    places = [Path(plan.owned(product).folder), *([Path(entry.path)] if entry.path else [])]
+    entry, needed = _entry(plan, product), "tokenizer.json" if isinstance(product, Vocabulary) else "config.json"
+    places = [Path(plan.owned(product).folder), *([Path(entry.folder)] if entry.folder else [])]
     return next((place for place in places if (place / needed).is_file()), None)
 
 
-def _thing(product: Product) -> str:
-    match product:
-        case Data() | Unlabelled():
-            return f"data {product.task}"
-        case Text():
-            return "text"
-        case Vocabulary():
-            return f"vocabulary {product.vocabulary}"
-        case Encoder():
-            return f"encoder {product.encoder}"
-        case Run():
-            return f"adapters of method {product.method}"
-    return str(product)
-
-
-def _missing(thing: str, members: Iterable[Material], downloads: Mapping[str, Found]) -> Iterator[Line]:
-    files = dict.fromkeys(file for material in members for file in material.missing)
-    hosts: dict[str, list[str]] = {}
-    for file in files:
-        if file in downloads and (urls := downloads[file].urls):
-            hosts.setdefault(urlsplit(urls[0]).netloc or "this machine", []).append(file)
-    # A study may take the data of a task as the files of another, or of another study.
-    of_tasks = [file for file in files if Data.parse(file)]
-    known = {*downloads, *of_tasks}
-    others = [file for file in files if file not in known]
-    if of_tasks:
-        yield Line(State.GOOD, thing, f"Snakemake makes {_listed(of_tasks)}")
-    for host, downloaded in hosts.items():
-        yield Line(State.GOOD, thing, f"Snakemake downloads {_listed(downloaded)} from {host}")
-    for problem in dict.fromkeys(filter(None, (downloads[file].problem for file in files if file in downloads))):
-        yield Line(State.PROBLEM, thing, problem)
-    if others:
-        is_one = len(others) == 1
-        missing = "there is no file" if is_one else f"{len(others)} files are missing:"
-        them = "it" if is_one else "them"
-        yield Line(
-            State.PROBLEM,
-            thing,
-            f"{missing} {_listed(others)}: put {them} there, correct the path in the study, or say under `downloads` where "
-            f"{'it is' if is_one else 'they are'} from",
-        )
-
-
-def _listed(files: Sequence[str]) -> str:
-    more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
-    return ", ".join(files[:SHOWN]) + more
-
-
-def _checked(plan: Plan, thing: str, members: Sequence[Material]) -> Iterator[Line]:
-    """Lines on files that are all there."""
-    problems: dict[str, None] = {}
-    remarks: dict[str, None] = {}
-    texts: dict[str, None] = {}
-    read: list[Rows] = []
-    large: list[str] = []
-    for material in members:
-        named = material.named
-        if not isinstance(named, Data | Unlabelled | Text):
-            continue
-        if not isinstance(named, Text) and max(Path(file).stat().st_size for file in material.files) > MOST:
-            large += material.files
-            continue
-        log = io.StringIO()
-        with contextlib.redirect_stderr(log):
-            try:
-                if isinstance(named, Text):
-                    _read_text(plan, named)
-                    texts[named.language] = None
-                elif rows := _rows(plan, named, material.files):
-                    read.append(rows)
-            except (ValueError, OSError) as error:
-                problems[str(error)] = None
-        remarks |= dict.fromkeys(log.getvalue().splitlines())
-    yield from (Line(State.PROBLEM, thing, problem) for problem in problems)
-    yield from (Line(State.OPEN, thing, remark) for remark in remarks)
-    if large:
-        yield Line(State.OPEN, thing, f"{_listed(large)}: larger than {MOST / 1e6:.0f} MB, so only the job reads it")
-    if texts:
-        yield Line(State.GOOD, thing, f"read in {', '.join(texts)}")
-    yield from row_lines(thing, read)
-    if not (texts or read or problems or large):
-        yield Line(
-            State.GOOD,
-            thing,
-            f"all {len(dict.fromkeys(file for each in members for file in each.files))} files are there",
-        )
-
-
-def _read_text(plan: Plan, product: Text) -> None:
-    """Read the first rows of a text.
-
-    Raises:
-        OSError, ValueError: the file cannot be read.
-    """
-    texts, _ = fetched_text(product.language, plan.study.text.model_copy(update={"once": None}), None)
-    with contextlib.closing(texts):
-        for _ in islice(texts, ROWS):
-            pass
-
-
-def _rows(plan: Plan, product: Data | Unlabelled, files: Sequence[str]) -> Rows | None:
-    """The rows of a split, read as the job does that fetches it; None if not all of its files are there.
-
-    Raises:
-        OSError, ValueError: a file cannot be read, or is not what the task needs.
-    """
-    split = product.split if isinstance(product, Data) else "train"
-    entry = plan.study.tasks[product.task]
-    table = local_rows(entry, product.language, split)
-    return None if table is None else rows_of(product.language, split, files, table, entry.task)
+def _entry(plan: Plan, product: Vocabulary | Encoder) -> Obtained:
+    """The entry of the study."""
+    if isinstance(product, Vocabulary):
+        return plan.study.all_vocabularies[product.vocabulary]
+    return plan.study.encoders[product.encoder]
 
 
 def _vocabulary(plan: Plan, product: Vocabulary, folder: Path, tasks: Sequence[str]) -> Line:
-    thing = _thing(product)
-    try:
-        tokenizer = load_tokenizer(folder)
-        for task in tasks:
-            described = plan.study.tasks[task]
-            check_tokenizer(tokenizer, folder, described.task, described.max_length)
-    except (ValueError, OSError) as error:
-        return Line(State.PROBLEM, thing, str(error))
+    """Whether a vocabulary has the special tokens of some tasks.
+
+    Raises:
+        OSError, ValueError: it cannot be read, or lacks one.
+    """
+    tokenizer = load_tokenizer(folder)
+    for task in tasks:
+        described = plan.study.tasks[task]
+        check_tokenizer(tokenizer, folder, described.task, described.max_length)
     of_tasks = f", with the special tokens that {', '.join(tasks)} need" if tasks else ""
-    return Line(State.GOOD, thing, f"{len(tokenizer):,} tokens in {folder}{of_tasks}")
+    return Line(State.GOOD, product.thing, f"{len(tokenizer):,} tokens in {folder}{of_tasks}")
 
 
-def _encoder(plan: Plan, product: Encoder, folder: Path, vocabulary: str, vocabulary_folder: Path | None) -> Line:
-    thing, entry = _thing(product), plan.study.encoders[product.encoder]
-    padding = None
-    try:
-        check_encoder(folder)
-        is_pickled = checkpoints.are_pickled(checkpoints.weight_files(folder))
-        if vocabulary_folder and not is_pickled:
-            padding = check_fits(vocabulary_folder, folder)
-        # The copy in the results has been cut already.
-        if entry.layers and entry.path and folder == Path(entry.path):
-            checkpoints.first_layers(json.loads((folder / "config.json").read_text(encoding="utf-8")), entry.layers)
-    except (ValueError, OSError) as error:
-        return Line(State.PROBLEM, thing, str(error))
-    if is_pickled:
-        return Line(
-            State.OPEN,
-            thing,
-            f"{folder} has weights in PyTorch's own format, which are checked when they are converted",
-        )
+def _encoder(plan: Plan, product: Encoder, folder: Path) -> Line:
+    """Whether an encoder is whole, and has an embedding for each token of its vocabulary.
+
+    Raises:
+        OSError, ValueError: it cannot be read, or is not.
+    """
+    vocabulary = Vocabulary(product.study, plan.study.vocabulary_of(product.encoder))
+    vocabulary_folder = folder_of(plan, vocabulary)
+    check_encoder(folder)
+    if checkpoints.are_pickled(checkpoints.weight_files(folder)):
+        text = f"{folder} has weights in PyTorch's own format, which are checked when they are converted"
+        return Line(State.OPEN, product.thing, text)
     if vocabulary_folder is None:
-        return Line(
-            State.OPEN,
-            thing,
-            f"whole in {folder}; its vocabulary {vocabulary} is not on this machine to compare it with",
-        )
+        text = f"whole in {folder}; its {vocabulary.thing} is not on this machine to compare it with"
+        return Line(State.OPEN, product.thing, text)
+    padding = check_fits(vocabulary_folder, folder)
     changed = "" if padding is None else f"; the copy takes the `pad_token_id` {padding} of the vocabulary"
-    return Line(
-        State.GOOD, thing, f"whole in {folder}, with an embedding for each token of vocabulary {vocabulary}{changed}"
-    )
+    text = f"whole in {folder}, with an embedding for each token of {vocabulary.thing}{changed}"
+    return Line(State.GOOD, product.thing, text)

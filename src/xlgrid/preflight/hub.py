@@ -10,11 +10,10 @@ from xlgrid.data.checkpoints import weights_problem
 from xlgrid.data.encoders import without_tokenizer
 from xlgrid.data.formats import matches
 from xlgrid.data.lock import PARQUET_BRANCH, Unreachable, admits, ask, closed, read_lock
-from xlgrid.data.sources import Origin
-from xlgrid.preflight.lines import Line, State
-from xlgrid.preflight.materials import Material
+from xlgrid.data.published import Repository
+from xlgrid.preflight import Line, State
+from xlgrid.preflight.files import Material
 from xlgrid.products.encode import Encoder, Vocabulary
-from xlgrid.products.product import Repository
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -102,14 +101,13 @@ def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterat
             if "tokenizer.json" not in files:
                 yield f"vocabulary {product.vocabulary}: {without_tokenizer('the repository', files)}"
         elif origin := product.origin(study):
+            # Only an origin on the Hub has a repository.
             yield from _missing_data(study, material, origin, files, answer)
 
 
-def _missing_data(
-    study: "Study", material: Material, origin: Origin, files: Sequence[str], answer: Any
-) -> Iterator[str]:
+def _missing_data(study: "Study", material: Material, origin: Any, files: Sequence[str], answer: Any) -> Iterator[str]:
     product: Any = material.named
-    split, repository = getattr(product, "split", "train"), str(origin.hub)
+    split, repository = getattr(product, "split", "train"), origin.hub
     task = study.tasks[product.task].task if hasattr(product, "task") else None
     place = f"{getattr(product, 'task', 'text')}, {product.language}"
     script = f"{repository.rpartition('/')[2]}.py"
@@ -117,7 +115,7 @@ def _missing_data(
         yield f"{place}: the repository is a script, {script}, which is not run: {_instead(repository, files)}"
         return
     if origin.files:
-        [pattern] = origin.hub_arguments(product.language, split)["data_files"].values()
+        [pattern] = origin.arguments(product.language, split)["data_files"].values()
         if not any(matches(pattern, file) for file in files):
             yield f"{place}, {split}: {unknown('file', pattern, _nearest(pattern, files))}: correct `files`"
         return

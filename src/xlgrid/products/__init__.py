@@ -3,7 +3,7 @@
 from functools import cache
 
 from xlgrid.base.plugins import Extensible
-from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.data import Data, Meanings, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Comparison, Exhibit
@@ -15,7 +15,6 @@ from xlgrid.products.train import Run
 _CORE = (
     Meanings,
     Data,
-    Unlabelled,
     Text,
     Vocabulary,
     Encoder,

@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from xlgrid.data.fetch import read_data
-from xlgrid.data.sources import SPLITS, local_files
+from xlgrid.data.origins.origin import SPLITS, Origin
+from xlgrid.data.published import Repository
+from xlgrid.data.sources import ALL_MADE
 from xlgrid.languages.sources import Target
-from xlgrid.products.product import Inputs, Product, Repository, Settings
+from xlgrid.products.product import Inputs, Product, Settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from xlgrid.data.sources import Labelled, Origin
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
     from xlgrid.study.tasks import TaskEntry
+    from xlgrid.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Data(Product):
 
     template = "results/{study}/data/{task}/{language}/{split}.parquet"
     stage = "data"
-    rules = ("data", "fetch_data", "label_data")
+    rules = ("data", "fetch_data")
     study: str
     task: str
     language: str
@@ -53,29 +55,29 @@ class Data(Product):
         task = plan.study.tasks[self.task]
         if task.data is None:
             return {"meanings": plan.owned(Meanings(self.study, self.task)).path}
-        if labelled := task.data.labelled_in(self.split, self.language):
-            rows = plan.owned(Unlabelled(self.study, self.task, self.language)).path
-            return {"rows": rows, **plan.run_of(labelled.by).weights(plan)}
+        if made := task.data.made_of(self.split, self.language):
+            return made.inputs(plan, self.task, self.language)
         origin = task.data.of(self.split, self.language)
-        return {"files": local_files(origin, self.language, self.split, task.task.head.has_pairs_only)}
+        return {"files": origin.paths_of(self.language, self.split, task.task.head.has_pairs_only)}
 
     def settings(self, study: "Study") -> Settings:
         task = study.tasks[self.task]
         if task.data is None:
             return _of_generated(task)
-        if task.data.labelled_in(self.split, self.language):
-            return {"kind": task.kind, "columns": columns_of(task), "max_length": task.max_length}
+        if made := task.data.made_of(self.split, self.language):
+            return made.settings(study, self.task)
         source = task.data.of(self.split, self.language).concerning(self.language)
         return {"kind": task.kind, "columns": columns_of(task), "source": source.model_dump_json(exclude_none=True)}
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        labelled = _labelled(study)
-        return {
-            "data": [f"data/{name}" for name, task in study.tasks.items() if not task.data],
-            "fetch_data": [f"data/{name}" for name, task in study.tasks.items() if task.data],
-            "label_data": [f"data/{name}/{code}/train" for name in labelled for code in labelled[name].languages or ()],
-        }
+        makers: dict[str, list[str]] = {kind.rule: [] for kind in ALL_MADE.known()}
+        makers["data"] = [f"data/{name}" for name, task in study.tasks.items() if not task.data]
+        makers["fetch_data"] = [f"data/{name}" for name, task in study.tasks.items() if task.data]
+        for name, task in study.tasks.items():
+            for made in task.data.made.values() if task.data else ():
+                makers[made.rule] += [f"data/{name}/{code}/{split}" for code, split in made.makes()]
+        return makers
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         tasks = [name for name, entry in study.tasks.items() if not entry.from_text]
@@ -92,48 +94,26 @@ class Data(Product):
         job = super().job(study)
         return job.rpartition("/")[0] if study.tasks[self.task].is_generated else job
 
+    @property
+    def thing(self) -> str:
+        return f"data {self.task}"
+
     def repository(self, study: "Study") -> Repository | None:
-        return _repository(self.origin(study))
+        origin = self.origin(study)
+        return origin.repository if origin else None
 
     def origin(self, study: "Study") -> "Origin | None":
         data = study.tasks[self.task].data
-        is_fetched = data and not data.labelled_in(self.split, self.language)
+        is_fetched = data and not data.made_of(self.split, self.language)
         return data.of(self.split, self.language) if data and is_fetched else None
 
-
-@dataclass(frozen=True)
-class Unlabelled(Product):
-    """The training data of a task in a language before a run of the study labels them."""
-
-    template = "results/{study}/unlabelled/{task}/{language}.parquet"
-    stage = "data"
-    rules = ("fetch_unlabelled",)
-    study: str
-    task: str
-    language: str
-
-    def inputs(self, plan: "Plan") -> Inputs:
-        origin = self.origin(plan.study)
-        assert origin
-        return {"files": local_files(origin, self.language, "train")}
-
-    def settings(self, study: "Study") -> Settings:
-        task, origin = study.tasks[self.task], self.origin(study)
-        assert origin
-        source = origin.concerning(self.language).model_dump_json(exclude_none=True, exclude={"by"})
-        return {"kind": task.kind, "columns": columns_of(task), "source": source}
-
-    def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
-        labelled = _labelled(study)
-        languages = labelled[self.task].languages if self.task in labelled else []
-        return {"task": labelled, "language": languages or []}
-
-    def repository(self, study: "Study") -> Repository | None:
-        return _repository(self.origin(study))
-
-    def origin(self, study: "Study") -> "Origin | None":
-        data = study.tasks[self.task].data
-        return data.labelled if data else None
+    def rows(self, study: "Study") -> "pa.Table | None":
+        entry = study.tasks[self.task]
+        if entry.data is None:
+            return None
+        made = entry.data.made_of(self.split, self.language)
+        described = made.of_rows(entry.task) if made else entry.task
+        return local_rows(entry.data.of(self.split, self.language), described, self.language, self.split)
 
 
 @dataclass(frozen=True)
@@ -165,26 +145,26 @@ class Text(Product):
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"language": study.languages}
 
+    @property
+    def thing(self) -> str:
+        return "text"
+
     def repository(self, study: "Study") -> Repository | None:
-        return _repository(self.origin(study)) if study.text.is_from_hub(self.language) else None
+        return study.text.data.repository if study.text.data and study.text.is_from_hub(self.language) else None
 
     def origin(self, study: "Study") -> "Origin | None":
         return study.text.data if study.text.fetches(self.language) else None
 
 
-def local_rows(entry: "TaskEntry", code: str, split: str) -> "pa.Table | None":
-    """The rows of a split in a language or pair, as `xlgrid fetch-data` writes them; None if they are not in local files.
+def local_rows(origin: "Origin", described: "Task", code: str, split: str) -> "pa.Table | None":
+    """The rows of a split in a language or pair, as the job reads them; None if they are not in local files.
 
     Raises:
         ValueError: the files are damaged, or do not fit the task.
     """
-    if entry.data is None:
-        return None
-    origin = entry.data.of(split, code)
-    files = local_files(origin, code, split, entry.task.head.has_pairs_only)
+    files = origin.paths_of(code, split, described.head.has_pairs_only)
     if not files or not origin.has(code) or not all(Path(file).is_file() for file in files):
         return None
-    described = entry.task.unlabelled if entry.data.labelled_in(split, code) else entry.task
     return read_data(origin, described, code, split, "")
 
 
@@ -198,12 +178,3 @@ def _of_generated(task: "TaskEntry") -> Settings:
     evaluated = task.task.head.options.model_fields
     options = {name: value for name, value in task.options_without_defaults.items() if name not in evaluated}
     return {"kind": task.kind, "options": json.dumps(options)}
-
-
-def _labelled(study: "Study") -> "dict[str, Labelled]":
-    """Task -> its training data that a run labels, of the tasks that have such data."""
-    return {name: data.labelled for name, task in study.tasks.items() if (data := task.data) and data.labelled}
-
-
-def _repository(origin: "Origin | None") -> Repository | None:
-    return Repository("dataset", origin.hub, origin.revision) if origin and origin.hub else None

@@ -6,18 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xlgrid.data.encoders import encoder_files, vocabulary_files
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.encoders import vocabulary_files
+from xlgrid.data.origins.origin import SPLITS
+from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Target, unaccompanied
 from xlgrid.products.data import Data, Text, columns_of
-from xlgrid.products.product import Inputs, Product, Repository, Settings
+from xlgrid.products.product import Inputs, Product, Settings
 from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
     from xlgrid.data.vocabulary import VocabularyEntry
     from xlgrid.plan.plan import Plan
+    from xlgrid.study.encoders import EncoderEntry
     from xlgrid.study.schema import Study
-    from xlgrid.training.encoders import EncoderEntry
 
 
 @dataclass(frozen=True)
@@ -33,28 +34,26 @@ class Vocabulary(Product):
 
     def inputs(self, plan: "Plan") -> Inputs:
         entry = plan.study.all_vocabularies[self.vocabulary]
-        if entry.languages:
-            return {"texts": [plan.owned(Text(self.study, code)).path for code in entry.languages]}
-        return {"files": vocabulary_files(entry.path) if entry.path else []}
+        if entry.texts:
+            return {"texts": [plan.owned(Text(self.study, code)).path for code in entry.texts]}
+        return {"files": vocabulary_files(entry.folder) if entry.folder else []}
 
     def settings(self, study: "Study") -> Settings:
-        entry = study.all_vocabularies[self.vocabulary]
-        return {"spec": entry.model_dump_json(exclude_defaults=True)} if entry.languages else _of_origin(entry)
+        return study.all_vocabularies[self.vocabulary].origin
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        entries = study.all_vocabularies.items()
-        return {
-            "vocabulary": [f"vocabularies/{name}" for name, entry in entries if entry.languages],
-            "fetch_vocabulary": [f"vocabularies/{name}" for name, entry in entries if not entry.languages],
-        }
+        return _makers(cls, "vocabularies", study.all_vocabularies)
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"vocabulary": study.all_vocabularies}
 
+    @property
+    def thing(self) -> str:
+        return f"vocabulary {self.vocabulary}"
+
     def repository(self, study: "Study") -> Repository | None:
-        entry = study.all_vocabularies[self.vocabulary]
-        return Repository("model", entry.hub, entry.revision) if entry.hub else None
+        return study.all_vocabularies[self.vocabulary].repository
 
 
 @dataclass(frozen=True)
@@ -69,44 +68,24 @@ class Encoder(Product):
     encoder: str
 
     def inputs(self, plan: "Plan") -> Inputs:
-        entry = plan.study.encoders[self.encoder]
-        if entry.of and not entry.lm_head:
-            return {"encoder": plan.owned(Encoder(self.study, entry.of)).path}
-        vocabulary = plan.study.vocabulary_of(self.encoder)
-        inputs: Inputs = {"vocabulary": plan.owned(Vocabulary(self.study, vocabulary)).path}
-        if not entry.is_trained:
-            return {**inputs, "files": encoder_files(entry.path, plan.study.downloads) if entry.path else []}
-        for split in ("train", "dev"):
-            of_parts = [Tokens(self.study, task, vocabulary, part, split) for part, task in entry.parts.items()]
-            inputs[split] = [plan.owned(tokens).path for tokens in of_parts]
-        return {**inputs, "begin": [plan.owned(Encoder(self.study, entry.begin)).path] if entry.begin else []}
+        return plan.study.encoders[self.encoder].inputs(plan, self)
 
     def settings(self, study: "Study") -> Settings:
-        entry = study.encoders[self.encoder]
-        if entry.step:
-            return {"step": entry.step}
-        if entry.is_trained:
-            return {"recipe": study.pretraining(self.encoder).identity()}
-        modules = json.dumps(entry.modules, separators=(",", ":"), sort_keys=True)
-        changes = [f"--modules={modules}"] if entry.modules else []
-        changes += [f"--layers={entry.layers}"] if entry.layers else []
-        return _of_origin(entry) | {"changes": changes}
+        return study.encoders[self.encoder].settings(study, self.encoder)
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        entries = study.encoders.items()
-        return {
-            "pretrain": [f"encoders/{name}" for name, entry in entries if entry.is_trained],
-            "snapshot_encoder": [f"encoders/{name}" for name, entry in entries if entry.step],
-            "fetch_encoder": [f"encoders/{name}" for name, entry in entries if entry.hub or entry.path],
-        }
+        return _makers(cls, "encoders", study.encoders)
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"encoder": study.encoders}
 
+    @property
+    def thing(self) -> str:
+        return f"encoder {self.encoder}"
+
     def repository(self, study: "Study") -> Repository | None:
-        entry = study.encoders[self.encoder]
-        return Repository("model", entry.hub, entry.revision) if entry.hub else None
+        return study.encoders[self.encoder].repository
 
 
 @dataclass(frozen=True)
@@ -173,6 +152,8 @@ class Tokens(Product):
         return (*Target(language).languages, *([companion] if companion else []))
 
 
-def _of_origin(entry: "VocabularyEntry | EncoderEntry") -> Settings:
-    revision = [f"--revision={entry.revision}"] if entry.hub else []
-    return {"place": entry.hub or str(entry.path), "revision": revision}
+def _makers(
+    kind: type[Product], folder: str, entries: "Mapping[str, EncoderEntry | VocabularyEntry]"
+) -> dict[str, list[str]]:
+    """Rule -> the beginnings of the paths in a folder that it makes, by the rule of each entry."""
+    return {rule: [f"{folder}/{name}" for name, entry in entries.items() if entry.rule == rule] for rule in kind.rules}

@@ -7,12 +7,15 @@ and why a study may lack it; rules, `xlgrid status` and `xlgrid check` ask it.
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from xlgrid.base.names import unknown
+from xlgrid.data.published import Repository
 
 if TYPE_CHECKING:
-    from xlgrid.data.sources import Origin
+    import pyarrow as pa
+
+    from xlgrid.data.origins.origin import Origin
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
 
@@ -75,18 +78,6 @@ class Templated:
             return cls(**match.groupdict()) if match else None
         except ValueError:  # one of the languages cannot be a language, pair or mix
             return None
-
-
-class Repository(NamedTuple):
-    """A repository on the Hub.
-
-    Attributes:
-        kind: "model" or "dataset".
-    """
-
-    kind: Any
-    name: str
-    revision: str
 
 
 class Product(Templated):
@@ -178,8 +169,21 @@ class Product(Templated):
         """The repository from which the product is fetched; None if it comes from elsewhere."""
         return None
 
+    @property
+    def thing(self) -> str:
+        """The name of the part of a study that the product is of, such as `data ner`, in `xlgrid check`."""
+        return self.folder
+
     def origin(self, study: "Study") -> "Origin | None":
         """The source of data or of a text; None if they are generated, or if the product is something else."""
+        return None
+
+    def rows(self, study: "Study") -> "pa.Table | None":
+        """The rows that a job reads from the study's own files; None if there are no such files, or the product is something else.
+
+        Raises:
+            ValueError: the files are damaged, or do not fit the task.
+        """
         return None
 
     def job(self, study: "Study") -> str:

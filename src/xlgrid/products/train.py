@@ -6,9 +6,10 @@ from operator import attrgetter, ne
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from xlgrid.base.names import unknown_or_unused
+from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Source, accompanied
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
-from xlgrid.products.product import Inputs, Product, Repository, Settings
+from xlgrid.products.product import Inputs, Product, Settings
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
@@ -127,8 +128,8 @@ class Run(OfGrids, _RunAxes):
         if entry.imported:
             adapter_format = entry.method.adapter_format
             assert adapter_format
-            place = entry.imported.place(self.source, self.encoder)
-            return {"encoder": encoder, "adapter": [] if entry.imported.hub else adapter_format.files(place)}
+            folder = entry.imported.of(self.source, self.encoder).folder
+            return {"encoder": encoder, "adapter": adapter_format.files(folder) if folder else []}
         return {
             "train": [plan.owned(tokens).path for tokens in self.tokens(plan, "train")],
             "dev": [plan.owned(tokens).path for tokens in self.tokens(plan, "dev")],
@@ -141,10 +142,7 @@ class Run(OfGrids, _RunAxes):
     def settings(self, study: "Study") -> Settings:
         recipe = study.recipe(*self[1:]).identity()
         imported = study.methods[self.method].imported
-        if imported is None:
-            return {"recipe": recipe}
-        revision = [f"--revision={imported.revision}"] if imported.hub else []
-        return {"recipe": recipe, "place": imported.place(self.source, self.encoder), "revision": revision}
+        return {"recipe": recipe, **(imported.of(self.source, self.encoder).origin if imported else {})}
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
@@ -163,11 +161,13 @@ class Run(OfGrids, _RunAxes):
             return f"method {self.method} trains nothing and has no runs: ask for a cell"
         return super().problem(plan)
 
+    @property
+    def thing(self) -> str:
+        return f"adapters of method {self.method}"
+
     def repository(self, study: "Study") -> Repository | None:
         imported = study.methods[self.method].imported
-        if imported is None or not imported.hub:
-            return None
-        return Repository("model", imported.place(self.source, self.encoder), imported.revision)
+        return imported.of(self.source, self.encoder).repository if imported else None
 
     def first(self, study: "Study") -> "list[Run]":
         """The run of another task with which this one begins: none or one."""

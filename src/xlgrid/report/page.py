@@ -36,8 +36,8 @@ from xlgrid.report.figures import ENTRY, having
 from xlgrid.results import units
 
 RUN = ["task", "encoder", "method", "source", "seed"]
-# Folders of Snakemake's measurements, in the order of the work.
-STAGES = ("unlabelled", "data", "text", "vocabularies", "encoders", "tokens")
+# Folders of Snakemake's measurements, in the order of the work; those of parts are before them.
+STAGES = ("data", "text", "vocabularies", "encoders", "tokens")
 AXES = ("task", "encoder", "method", "source", "target", "seed", "metric")
 
 _TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
@@ -138,7 +138,7 @@ def read_preparation(plan: Plan, root: Path = Path()) -> pd.DataFrame:
     measured = [product.benchmark(plan.study) for product in used if not isinstance(product, Run | Cell)]
     jobs = [
         {"study": job.study, "stage": job.stage, "seconds": float(pd.read_csv(root / job.path, sep="\t")["s"].sum())}
-        for job in sorted(measured, key=lambda job: STAGES.index(job.stage))
+        for job in sorted(measured, key=lambda job: STAGES.index(job.stage) if job.stage in STAGES else -1)
         if (root / job.path).exists()
     ]
     return pd.DataFrame(jobs, columns=["study", "stage", "seconds"])

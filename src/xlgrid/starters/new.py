@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import NAME
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.heads import ALL_HEADS
 from xlgrid.languages import language
 from xlgrid.methods import ALL_METHODS

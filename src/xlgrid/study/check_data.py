@@ -1,6 +1,6 @@
 """Mistakes in the data of a study: languages without data, settings of training that no run has, sizes that do not fit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,16 +9,15 @@ from pydantic import ValidationError
 from xlgrid.base.names import among, unknown_or_unused
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, no_data
-from xlgrid.languages.sources import Source, Target
+from xlgrid.languages.sources import Target
 from xlgrid.study.axes import axes, with_first
+from xlgrid.study.encoders import limit_of
 from xlgrid.study.groups import in_settings
 from xlgrid.synthetic.artificial import Dials
 from xlgrid.tasks import TASKS
-from xlgrid.tasks.mlm import Options
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
-    from xlgrid.data.sources import Teacher
     from xlgrid.study.schema import Grid, Study
 
 
@@ -26,12 +25,11 @@ def available(study: "Study") -> Iterator[str]:
     """Data and text exist, or can be generated, in the languages of the grids, the encoders from scratch and the vocabularies."""
     yield from among("text.files", "language", study.text.files, study.languages)
     on_text = {
-        f"encoders.{name}.{key}": described.languages
+        f"encoders.{name}.{key}": languages
         for name, entry in study.encoders.items()
-        for key, described in (("scratch", entry.scratch), ("lm_head", entry.lm_head))
-        if described
+        for key, languages in entry.texts.items()
     }
-    on_text |= {f"vocabularies.{name}": entry.languages for name, entry in study.vocabularies.items()}
+    on_text |= {f"vocabularies.{name}": entry.texts for name, entry in study.vocabularies.items()}
     for place, languages in on_text.items():
         for code in languages:
             if lacking := _not_in_text(study, code):
@@ -108,49 +106,11 @@ def _without_data(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
                     yield no_data(name, origin, split, part)
 
 
-def labelled(study: "Study") -> Iterator[str]:
-    """Runs that label data are of tasks and methods that can, and do not train on data that they label themselves."""
+def made(study: "Study") -> Iterator[str]:
+    """What parts that make data find in the study."""
     for name, entry in study.tasks.items():
-        if not (entry.data and entry.data.labelled):
-            continue
-        place, by = f"tasks.{name}.data.labelled.by", entry.data.labelled.by
-        known: dict[str, Iterable[str]] = {"task": study.tasks, "encoder": study.encoders, "method": study.methods}
-        unknown_names = [
-            text for axis, names in known.items() for text in among(f"{place}.{axis}", axis, [getattr(by, axis)], names)
-        ]
-        if unknown_names:
-            yield from unknown_names
-            continue
-        teacher, method = study.tasks[by.task].task, study.methods[by.method]
-        if (teacher.head.can_label, teacher.labels) != (True, entry.task.labels):
-            yield (
-                f"{place}.task: {by.task} has the labels {', '.join(teacher.labels) or 'none'}, and {name} has "
-                f"{', '.join(entry.task.labels)}: name a task of words with the same labels"
-            )
-        companion = method.method.companion_language
-        if not method.is_trained or method.start or companion:
-            reason = "begins with a run on text" if method.start else f"reads companions in {companion}"
-            yield (
-                f"{place}.method: {by.method} {reason if method.is_trained else 'has no runs'}: name a method that trains, without "
-                "`start` and `companion`"
-            )
-        chain: list[Teacher] = [by]
-        for following in chain:
-            chain += [each for each in labellers(study, following.task, following.source) if each not in chain]
-            if by in labellers(study, following.task, following.source):
-                names = " -> ".join(f"{each.task} on {each.source}" for each in chain)
-                yield (
-                    f"{place}.source: the run would train on labels that come from itself ({names}): name a source in none of the "
-                    "languages that `labelled` lists"
-                )
-                break
-
-
-def labellers(study: "Study", task: str, source: Source) -> list["Teacher"]:
-    """The runs that label training data of the runs of a task on a source, or of the runs with which these begin."""
-    entries = [study.entry(name, "train")[1] for name in with_first(study, [task])]
-    origins = [entry.data.labelled for entry in entries if entry.data and entry.data.labelled]
-    return list(dict.fromkeys(origin.by for origin in origins if any(map(origin.has, source.parts))))
+        for key, each in entry.data.made.items() if entry.data else ():
+            yield from (f"tasks.{name}.data.{key}.{problem}" for problem in each.problems(study, name))
 
 
 def training(study: "Study") -> Iterator[str]:
@@ -203,13 +163,13 @@ def sizes(study: "Study") -> Iterator[str]:
         on_text = [start.task for key in grid.method if (start := study.methods[key].start)]
         for name in dict.fromkeys([*with_first(study, grid.task), *on_text]):
             for encoder in grid.encoder:
-                if limit := _limit(study, name, encoder):
+                if limit := limit_of(study, name, encoder):
                     what, user, most = limit
                     yield (
                         f"tasks.{name}: inputs of up to {study.tasks[name].max_length} tokens are too long for {what} {user}, "
                         f"which takes {most}: lower this max_length, or raise the {what}'s"
                     )
-    if not any(encoder.scratch for encoder in study.encoders.values()):
+    if not any(encoder.is_trained for encoder in study.encoders.values()):
         return
     for name, task in study.tasks.items():
         options = task.task.Options(**task.options)
@@ -223,33 +183,6 @@ def sizes(study: "Study") -> Iterator[str]:
 
 
 def pretraining(study: "Study") -> Iterator[str]:
-    """Encoders from scratch can read the tokens of their task."""
-    for encoder, entry in study.encoders.items():
-        if not (scratch := entry.scratch):
-            continue
-        place, task = f"encoders.{encoder}.scratch", study.tasks[scratch.task]
-        for name in dict.fromkeys(map(scratch.task_of, Source(scratch.source).parts)):
-            if limit := _limit(study, name, encoder):
-                what, user, most = limit
-                yield (
-                    f"{place}: inputs of up to {study.tasks[name].max_length} tokens, those of task {name}, are too long for {what} "
-                    f"{user}, which takes {most}: give tasks.{name} `kind: mlm` and `max_length: {most}`, or raise the {what}'s"
-                )
-        if scratch.bitext_task and (data := study.tasks[scratch.bitext_task].data):
-            for part in map(Target, map("-".join, scratch.bitext)):
-                for split in ("train", "dev"):
-                    if not (origin := data.of(split, part)).has(part):
-                        yield f"{place}.bitext: {no_data(scratch.bitext_task, origin, split, part)}"
-        options = Options(**task.options)
-        for key, problem in scratch.problems_of_text(options.lines, options.documents):
-            yield f"{place}.{key}: {problem}"
-
-
-def _limit(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:
-    """What takes shorter inputs than a task has, an encoder from scratch or its vocabulary: its kind, its name, and the most
-    tokens that it takes; None if the inputs fit."""
-    scratch, key = study.encoders[encoder].scratch, study.vocabulary_of(encoder)
-    vocabulary = study.all_vocabularies[key]
-    limits = [("encoder", encoder, scratch.max_length)] if scratch else []
-    limits += [("vocabulary", key, vocabulary.max_length)] if vocabulary.languages else []
-    return next((limit for limit in limits if study.tasks[task].max_length > limit[-1]), None)
+    """Encoders that are trained here can read the tokens of their tasks."""
+    for name, entry in study.encoders.items():
+        yield from entry.problems_of_texts(study, name)

@@ -1,41 +1,39 @@
 """Mistakes in what grids ask of encoders: a language without a module, or with two; a method or a head that is not for the encoder's
 family."""
 
-import json
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from xlgrid.data.checkpoints import LAYER_COUNTS
 from xlgrid.heads.families import ADDED, MODULES
-from xlgrid.heads.probe import type_problem
+from xlgrid.heads.probe import head_problem, type_problem
 from xlgrid.languages.sources import NONE, Source
-from xlgrid.models.fit import misfit_of_head, misfit_of_method
-from xlgrid.models.parameters import HUB
-from xlgrid.products.encode import Encoder
+from xlgrid.models.fit import misfit_of_method
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
-    from xlgrid.training.encoders import EncoderEntry
 
 
 def grids(study: "Study") -> Iterator[str]:
     """Every language of a grid has one module in an encoder with modules: pre-trained, or from a run on text that adds it."""
     for name, grid in study.grids.items():
         for encoder in grid.encoder:
-            if (modules := modules_of(study, encoder)) is not None:
+            if (modules := study.encoders[encoder].modules_of(study)) is not None:
                 for key in grid.method:
                     yield from _languages(study, name, grid, encoder, modules, key)
 
 
 def families(study: "Study") -> Iterator[str]:
     """Every method and head of a grid is for the family of the encoder, as far as this is known before the encoder is there."""
-    configs = {encoder: known_config(study, encoder) for grid in study.grids.values() for encoder in grid.encoder}
+    configs = {
+        encoder: study.encoders[encoder].known_config(study, encoder)
+        for grid in study.grids.values()
+        for encoder in grid.encoder
+    }
     types = {encoder: type_problem(config) for encoder, config in configs.items() if config}
     for encoder, problem in types.items():
         if problem:
-            path = study.encoders[encoder].path
+            path = study.encoders[encoder].folder
             yield f"encoders.{encoder}{f'.path: {path}/' if path else ': its '}config.json {problem}"
     for name, grid in study.grids.items():
         for encoder in grid.encoder:
@@ -43,7 +41,7 @@ def families(study: "Study") -> Iterator[str]:
             if not config or types[encoder]:
                 continue
             tasks = _tasks(study, grid)
-            problems = {task: misfit_of_head(config, study.tasks[task].task.head) for task in [*chain(*tasks.values())]}
+            problems = {task: head_problem(config, study.tasks[task].task.head) for task in [*chain(*tasks.values())]}
             yield from (
                 f"grids.{name}: task {task}, encoder {encoder}: {problem}"
                 for task, problem in problems.items()
@@ -67,46 +65,6 @@ def _tasks(study: "Study", grid: "Grid") -> dict[str, list[str]]:
             tasks.setdefault(start.method, []).append(start.task)
             key = start.method
     return tasks
-
-
-def known_config(study: "Study", encoder: str) -> dict[str, Any]:
-    """What is known of the config.json of an encoder, or of the one that it is `of`; nothing, or entries with `model_type`."""
-    name = study.encoders[encoder].of or encoder
-    entry = study.encoders[name]
-    if entry.scratch:
-        return entry.scratch.known
-    config = _published_config(study, name, entry)
-    return config | dict.fromkeys(config.keys() & {*LAYER_COUNTS}, entry.layers) if entry.layers else config
-
-
-def _published_config(study: "Study", name: str, entry: "EncoderEntry") -> dict[str, Any]:
-    """What is known of the config.json of an encoder of the Hub or a folder, with all its layers."""
-    if entry.path:
-        return _read(Path(entry.path, "config.json"))
-    known = HUB.get(entry.hub or "", {})
-    fetched = Path(Encoder(study.name, name).folder)
-    # The folder may still have the encoder of an earlier version of the study.
-    if entry.hub and not known and _read(fetched / "encoder.json").get("hub") == entry.hub:
-        return _read(fetched / "config.json")
-    return known
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The contents of a config.json with `model_type`, or of an encoder.json; nothing if there is none, or a damaged one, which the job
-    that copies the encoder names."""
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return config if isinstance(config, dict) and not config.keys().isdisjoint({"model_type", "hub"}) else {}
-
-
-def modules_of(study: "Study", encoder: str) -> list[str] | None:
-    """The languages of an encoder's modules; None if it has none for languages, or if its files alone say which."""
-    entry = study.encoders[study.encoders[encoder].of or encoder]
-    if entry.scratch:
-        return [*entry.scratch.modules] or None
-    return [*entry.modules] or None
 
 
 def _languages(study: "Study", name: str, grid: "Grid", encoder: str, modules: list[str], key: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from xlgrid import methods as registry
 from xlgrid.base.names import among, unknown
 from xlgrid.languages.sources import Source, Target
-from xlgrid.study.axes import LANGUAGE
+from xlgrid.study.languages import LANGUAGE
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study

@@ -13,13 +13,13 @@ from xlgrid.heads import HEADS
 from xlgrid.languages import known_language, stated_language
 from xlgrid.languages.iso import standard
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.study import check_companions, check_data, check_encoders, check_exhibits, check_starts
-from xlgrid.study.axes import LANGUAGE
+from xlgrid.results.naming import SEVERAL, Naming
+from xlgrid.results.records import COLUMNS
+from xlgrid.study import check_data, check_encoders, check_starts
+from xlgrid.study.axes import axes
 from xlgrid.study.groups import RELATIONS
-from xlgrid.study.languages import GROUPS
-from xlgrid.synthetic.artificial import is_artificial
+from xlgrid.study.languages import GROUPS, LANGUAGE
 from xlgrid.tasks import mlm
-from xlgrid.training.encoders import encoders_before, replicas
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -33,6 +33,7 @@ def problems(study: "Study") -> list[str]:
         _codes,
         _languages,
         _vocabularies,
+        _encoders,
         check_starts.methods,
         check_starts.begun,
         _names,
@@ -44,17 +45,16 @@ def problems(study: "Study") -> list[str]:
         check_starts.grids,
         check_encoders.grids,
         check_encoders.families,
-        check_companions.tasks,
-        check_companions.grids,
-        check_data.labelled,
+        _methods,
+        check_data.made,
         check_data.available,
         check_data.scored,
         check_data.training,
         check_data.sizes,
         check_data.pretraining,
-        check_exhibits.encoders,
-        check_exhibits.exhibits,
-        check_exhibits.claims,
+        _facts,
+        _exhibits,
+        _claims,
     ):
         mistakes = list(check(study))
         if mistakes:
@@ -101,45 +101,6 @@ def _languages(study: "Study") -> Iterator[str]:
         yield from among(f"groups.{name}", LANGUAGE, codes, study.languages)
     for name, grid in study.grids.items():
         yield from among(f"grids.{name}.languages", LANGUAGE, grid.languages, study.languages)
-    for name, encoder in study.encoders.items():
-        yield from among(f"encoders.{name}.modules", LANGUAGE, encoder.modules, study.languages)
-        if scratch := encoder.scratch:
-            place = f"encoders.{name}.scratch"
-            yield from among(f"{place}.languages", LANGUAGE, scratch.languages, study.languages)
-            aligned = [code for pair in scratch.bitext for code in pair]
-            yield from among(f"{place}.bitext", "language of this encoder", aligned, scratch.languages)
-            if (
-                scratch.bitext
-                and not scratch.bitext_task
-                and study.text.customs.facts
-                and any(map(is_artificial, aligned))
-            ):
-                yield (
-                    f"{place}.bitext: texts with customs are not parallel, because each artificial language has its own: "
-                    "leave out `bitext`, or `text.customs`"
-                )
-            texts = [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
-            yield from among(f"{place}.task", "task of kind `mlm`", [scratch.task], texts)
-            of_pairs = [key for key in texts if study.tasks[key].data and len(study.tasks[key].task.inputs) == 2]
-            wanted = "task of kind `mlm` with `data` and two `inputs`"
-            yield from among(f"{place}.bitext_task", wanted, filter(None, [scratch.bitext_task]), of_pairs)
-            yield from _beginnings(study, name)
-        if head := encoder.lm_head:
-            place = f"encoders.{name}"
-            published = [key for key, entry in study.encoders.items() if entry.hub or entry.path]
-            yield from among(f"{place}.of", "encoder from `hub` or `path`", [encoder.of], published)
-            yield from among(f"{place}.lm_head.languages", LANGUAGE, head.languages, study.languages)
-            texts = [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
-            yield from among(f"{place}.lm_head.task", "task of kind `mlm`", [head.task], texts)
-        elif encoder.of:
-            others = {key: entry for key, entry in study.encoders.items() if entry.scratch}
-            yield from among(f"encoders.{name}.of", "encoder from scratch", [encoder.of], others)
-            kept = others[encoder.of].pretraining.snapshots if encoder.of in others else (encoder.step,)
-            if encoder.step not in kept:
-                yield (
-                    f"encoders.{name}.step: the pre-training of {encoder.of} keeps the steps {', '.join(map(str, kept)) or 'none'}, "
-                    f"not {encoder.step}: add it to `snapshots` in its `training`"
-                )
     for name, task in study.tasks.items():
         # A study that extends another may generate its data instead, in other languages.
         parts = task.examples.languages if task.examples and task.data else ()
@@ -147,31 +108,11 @@ def _languages(study: "Study") -> Iterator[str]:
         yield from among(f"tasks.{name}.examples.languages", LANGUAGE, codes, study.languages)
 
 
-def _beginnings(study: "Study", name: str) -> Iterator[str]:
-    """An encoder that begins with another has the type, the sizes and the vocabulary of that encoder, which does not begin with it in
-    turn."""
-    scratch = study.encoders[name].scratch
-    if not (scratch and (begin := scratch.begins_with)):
-        return
-    place, others = f"encoders.{name}.scratch.begin", [key for key in study.encoders if key != name]
-    if begin not in others:
-        yield from among(place, "encoder that is there before", [begin], others)
-    elif name in (before := encoders_before(study.encoders, name)):
-        yield f"{place}: {' begins with '.join([name, *before])}: name an encoder that is there before"
-    elif (vocabulary := study.vocabulary_of(begin)) != study.vocabulary_of(name):
-        yield (
-            f"{place}: {begin} has the vocabulary {vocabulary}, and {name} has {study.vocabulary_of(name)}, whose tokens would "
-            f"get embeddings of others: add `vocabulary: {vocabulary}`"
-        )
-    elif (config := check_encoders.known_config(study, begin)) and (problem := scratch.misfit(config)):
-        yield f"{place}: {begin} {problem}"
-
-
 def _vocabularies(study: "Study") -> Iterator[str]:
-    """Encoders name vocabularies that exist, each name means one, and encoders from scratch have a vocabulary of their kind."""
+    """Tasks name vocabularies that exist, and each name means one."""
     for name, entry in study.vocabularies.items():
-        yield from among(f"vocabularies.{name}.languages", LANGUAGE, entry.languages, study.languages)
-        if name in study.encoders and study.encoders[name].vocabulary is None:
+        yield from among(f"vocabularies.{name}.languages", LANGUAGE, entry.texts, study.languages)
+        if name in study.encoders and study.encoders[name].own_vocabulary:
             yield (
                 f"vocabularies.{name}: encoder {name} has a vocabulary of its own, which has this name: choose another, or add "
                 f"`vocabulary: {name}` to the encoder"
@@ -180,16 +121,11 @@ def _vocabularies(study: "Study") -> Iterator[str]:
         # The check of the plan knows the languages of a vocabulary for each language.
         if task.vocabulary and "{language}" not in task.vocabulary:
             yield from among(f"tasks.{name}", "vocabulary", [task.vocabulary], study.all_vocabularies)
-    for name, encoder in study.encoders.items():
-        if encoder.vocabulary is None:
-            continue
-        yield from among(f"encoders.{name}", "vocabulary", [encoder.vocabulary], study.all_vocabularies)
-        shared = study.all_vocabularies.get(encoder.vocabulary)
-        if shared and shared.languages and encoder.scratch and encoder.scratch.kind != shared.kind:
-            yield (
-                f"encoders.{name}: the encoder is of kind {encoder.scratch.kind}, but its vocabulary {encoder.vocabulary} of kind "
-                f"{shared.kind}: give both the same `kind`"
-            )
+
+
+def _encoders(study: "Study") -> Iterator[str]:
+    for name, entry in study.encoders.items():
+        yield from entry.problems(study, name)
 
 
 def _names(study: "Study") -> Iterator[str]:
@@ -198,6 +134,14 @@ def _names(study: "Study") -> Iterator[str]:
             alike = [key for key, other in study.tasks.items() if other.task.head is entry.task.head]
             alike = [key for key in alike if key != name and not study.tasks[key].trained_on]
             yield from among(f"tasks.{name}.trained_on", "task with this head", [entry.trained_on], alike)
+        if entry.companions:
+            alike = [
+                key
+                for key, other in study.tasks.items()
+                if key != name and (other.kind, other.columns, bool(other.data)) == (entry.kind, entry.columns, True)
+            ]
+            wanted = f"task of kind {entry.kind} with data"
+            yield from among(f"tasks.{name}.companions", wanted, [entry.companions], alike)
     for name, grid in study.grids.items():
         for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
             yield from among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
@@ -224,7 +168,7 @@ def _untrained(study: "Study") -> Iterator[str]:
     """A grid has the source `none` where its methods train nothing, and then tasks whose head is a part of the encoder, and one
     seed for each encoder: the cells of another seed would be copies, which tests would count as independent. Encoders that differ
     by their seeds alone have different ones, since exhibits and claims count them as seeds of one encoder."""
-    first_replica = replicas(study.encoders)
+    first_replica = study.replicas
     # The first replica of an encoder, and a seed -> the replica of which the cells of this seed are.
     replica_of: dict[tuple[str, int], str] = {}
     seed_of: dict[str, int] = {}
@@ -271,6 +215,13 @@ def _untrained(study: "Study") -> Iterator[str]:
                     )
 
 
+def _methods(study: "Study") -> Iterator[str]:
+    """Grids suit their methods, as these say."""
+    for name, grid in study.grids.items():
+        for key in grid.method:
+            yield from study.methods[key].method.problems(study, key, name)
+
+
 def _decoders(study: "Study") -> Iterator[str]:
     """Tasks whose models are encoder-decoders have methods for these, which begin with the encoder alone."""
     for name, grid in study.grids.items():
@@ -299,9 +250,8 @@ def _architectures(study: "Study") -> Iterator[str]:
             [*dict.fromkeys(code for part in parts for code in part.languages)],
         )
         for encoder in grid.encoder:
-            if scratch := study.encoders[study.encoders[encoder].of or encoder].scratch:
-                for key, problem in scratch.problems(use):
-                    yield f"grids.{name}{f'.{key}' if key else ''}: encoder {encoder}: {problem}"
+            for key, problem in study.encoders[encoder].problems_of_use(study, use):
+                yield f"grids.{name}{f'.{key}' if key else ''}: encoder {encoder}: {problem}"
 
 
 def _held_out(study: "Study") -> Iterator[str]:
@@ -322,3 +272,40 @@ def _held_out(study: "Study") -> Iterator[str]:
                     f"in the one and {dev_rows[other]} in the other: write at most {dev_rows[other]} in the `options` of {name}, or "
                     f"at least {dev_rows[name]} in those of {other}"
                 )
+
+
+def _facts(study: "Study") -> Iterator[str]:
+    """Facts of encoders have names of their own."""
+    for name, entry in study.encoders.items():
+        for fact in entry.facts:
+            if fact in COLUMNS:
+                yield f"encoders.{name}.facts.{fact}: an axis or a column of exhibits has this name: choose another"
+
+
+def _exhibits(study: "Study") -> Iterator[str]:
+    """Exhibits show what the grids have, and stand beside numbers of what they show."""
+    known = axes(study)
+    known["metric"] = [*dict.fromkeys(metric for key in known["task"] for metric in study.metrics[str(key)])]
+    for facts in study.facts.values():
+        for fact, value in facts.items():
+            known.setdefault(fact, []).append(value)
+    several: list[object] = [SEVERAL]
+    names = {**known, "group": [], "source": known["source"] + several, "target": known["target"] + several}
+    namings: dict[str, Naming] = {"published": study.published}
+    for name, exhibit in study.exhibits.items():
+        problems = [*exhibit.unknown_names(study, known)] or exhibit.problems(study, known)
+        yield from (f"exhibits.{name}.{problem}" for problem in problems)
+        if name.endswith("-published"):
+            yield f"exhibits.{name}: files of such a name compare an exhibit with published numbers: choose another"
+        if exhibit.published_numbers is not None:
+            namings[f"exhibits.{name}.published"] = exhibit.published_numbers
+        for axis, coined in exhibit.coined_names.items():
+            names[axis] = [*names[axis], *coined]
+    for place, naming in namings.items():
+        yield from (f"{place}.{problem}" for problem in naming.problems(names))
+
+
+def _claims(study: "Study") -> Iterator[str]:
+    """Claims compare what the grids have."""
+    for name, claim in study.claims.items():
+        yield from (f"claims.{name}.{problem}" for problem in claim.problems(study, study.order))

@@ -12,6 +12,8 @@ from xlgrid.languages.iso import direction_of
 CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # Groups of a grid have these names, and en-X is a group of pairs.
 GROUPS = ("all", "mono", "X")
+# What a name stands for that must be a language of the study, in errors.
+LANGUAGE = "language, which `languages` of the study must name first,"
 
 
 def _code(value: str) -> str:

@@ -4,18 +4,18 @@ The schema is strict: an unknown or misspelt key is an error that names the file
 """
 
 import json
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from xlgrid.architectures import PRETRAINING
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import LocalPath, Name, Seed, Strict
+from xlgrid.base.settings import Name, Seed, Strict
 from xlgrid.data.downloads import Download
 from xlgrid.data.text import TextSettings
-from xlgrid.data.vocabulary import VocabularyEntry
+from xlgrid.data.vocabulary import AnyVocabulary, VocabularyEntry
 from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
@@ -23,56 +23,12 @@ from xlgrid.methods import Method, make, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
+from xlgrid.study.adapters import AnyAdapters
+from xlgrid.study.encoders import AnyEncoder, Fact, TrainedEncoder, pretraining_task, replicas
 from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace, merge
 from xlgrid.study.tasks import TaskEntry
-from xlgrid.training.encoders import EncoderEntry, Fact, pretraining_task
 from xlgrid.training.recipe import Recipe, Start, Training
-
-
-class ImportedAdapters(Strict):
-    """Adapters in the layout of AdapterHub that are read instead of training a method's runs on text."""
-
-    hub: str | None = Field(
-        None,
-        description="owner/name on the Hub, in which {language} and {encoder} stand for the language and the encoder of the "
-        "run",
-    )
-    revision: str = Field(
-        "main", description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file"
-    )
-    path: LocalPath | None = Field(
-        None,
-        description="a folder, in which {language} and {encoder} stand for the language and the encoder of the run",
-    )
-    names: dict[str, str] = Field(
-        {},
-        description="language or encoder of the study: its name in the repository or folder, where the two differ; {language}"
-        " may stand in the latter",
-    )
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> Self:
-        if (self.hub is None) == (self.path is None):
-            raise ValueError("imported adapters come from either `hub` or `path`: give exactly one")
-        try:
-            apart = all(
-                self.place("first", name) != self.place("second", name)
-                for name in [name for name, outside in self.names.items() if "{language}" in outside] or [""]
-            )
-        except (KeyError, IndexError, ValueError) as error:
-            raise ValueError(
-                f"{self.hub or self.path!r} has {error} in braces, where only {{language}} and {{encoder}} can stand"
-            ) from None
-        if not apart:
-            raise ValueError(f"{self.hub or self.path!r} is the same for every language: put {{language}} in it")
-        return self
-
-    def place(self, language: str, encoder: str) -> str:
-        """The repository or folder of a language's weights."""
-        names = {"language": self.names.get(language, language)}
-        names["encoder"] = self.names.get(encoder, encoder).format_map(names)
-        return str(self.hub or self.path).format_map(names)
 
 
 class MethodEntry(Strict):
@@ -86,9 +42,7 @@ class MethodEntry(Strict):
         {}, description="options of the base, where they differ from the defaults"
     )
     start: Start | None = Field(None, description="the runs on text with whose weights runs of the method begin")
-    imported: ImportedAdapters | None = Field(
-        None, description="adapters that are read instead of training runs on text"
-    )
+    imported: AnyAdapters | None = Field(None, description="adapters that are read instead of training runs on text")
 
     @cached_property
     def method(self) -> Method:
@@ -168,12 +122,12 @@ class Study(Strict):
         {},
         description="path of a file that the study names, or of several with names in braces: where it is from, if it is not on the Hub",
     )
-    vocabularies: dict[Name, VocabularyEntry] = Field(
+    vocabularies: dict[Name, AnyVocabulary] = Field(
         {},
         description="name: a vocabulary, which several encoders may share; an encoder that names none has a vocabulary of its"
         " own",
     )
-    encoders: dict[Name, EncoderEntry] = Field(
+    encoders: dict[Name, AnyEncoder] = Field(
         description="name: an encoder, from the Hub, from a folder, or pre-trained here"
     )
     tasks: dict[Name, TaskEntry] = Field(description="name: a task and its data")
@@ -316,9 +270,13 @@ class Study(Strict):
 
     @property
     def facts(self) -> dict[str, dict[str, Fact]]:
-        """Encoder -> its facts by name. A snapshot has those of the encoder whose pre-training it is of, where it has no others."""
-        known = {name: entry.known_facts for name, entry in self.encoders.items()}
-        return {name: known.get(entry.of or "", {}) | known[name] for name, entry in self.encoders.items()}
+        """Encoder -> its facts by name."""
+        return {name: entry.known_facts(self) for name, entry in self.encoders.items()}
+
+    @cached_property
+    def replicas(self) -> dict[str, str]:
+        """Encoder -> the first of the encoders from which it differs by seeds alone."""
+        return replicas(self.encoders)
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
@@ -328,17 +286,12 @@ class Study(Strict):
     @cached_property
     def all_vocabularies(self) -> dict[str, VocabularyEntry]:
         """Name -> vocabulary, of those in `vocabularies` and of those of encoders that name none."""
-        own = {
-            name: entry.own_vocabulary
-            for name, entry in self.encoders.items()
-            if entry.vocabulary is None and entry.of is None
-        }
+        own = {name: own for name, entry in self.encoders.items() if (own := entry.own_vocabulary)}
         return {**own, **self.vocabularies}
 
     def vocabulary_of(self, encoder: str) -> str:
         """The name of an encoder's vocabulary."""
-        entry = self.encoders[encoder]
-        return self.vocabulary_of(entry.of) if entry.of else entry.vocabulary or encoder
+        return self.encoders[encoder].vocabulary_of(self, encoder)
 
     def entry(self, name: str, split: str) -> tuple[str, TaskEntry]:
         """The task whose data a split of a task is, which differs where the task is `trained_on` another; and its entry."""
@@ -364,11 +317,16 @@ class Study(Strict):
         """Code -> language for every language of the study, in the study's order."""
         return {code: self.language(code) for code in self.languages}
 
-    def recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
-        """The resolved recipe of one run: the training entries that match are applied in order.
+    @cached_property
+    def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:
+        """(task, encoder, method, source, seed) -> the resolved recipe of this run: the training entries that match are applied in order.
 
         A recipe does not depend on the other languages of the study, so adding a language leaves all runs as they are.
         """
+        # Plan, rules and cost ask several times for the recipe of each run.
+        return cache(self._recipe)
+
+    def _recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
         entry = self.methods[method]
         matched = {
             "task": task,
@@ -398,5 +356,7 @@ class Study(Strict):
         )
 
     def pretraining(self, encoder: str) -> Recipe:
-        """The resolved recipe of the pre-training of an encoder from scratch."""
-        return self.encoders[encoder].recipe(self.name, encoder)
+        """The resolved recipe of the training of an encoder that is trained here."""
+        entry = self.encoders[encoder]
+        assert isinstance(entry, TrainedEncoder)
+        return entry.recipe(self.name, encoder)

@@ -1,6 +1,6 @@
 """Tasks: heads with the columns and labels of their data. A study names one, or describes one of its own.
 
-A task has a file here and a line in `TASKS` where its data can be generated, or where a benchmark has rules of its own.
+A task has a line in `TASKS` where its data can be generated (`xlgrid.synthetic.miniatures`), or where a benchmark has rules of its own.
 `ALL_TASKS` also finds the tasks that installed packages declare as entry points of the group `xlgrid.tasks`.
 """
 
@@ -8,11 +8,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic import create_model
+
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.heads import ALL_HEADS, HEADS
-from xlgrid.tasks import causal_nli, copa, lot, mlm, ruletaker, siqa, translation, udpos, wikiann, xnli, xquad
-from xlgrid.tasks.retrieval import bucc, tatoeba
+from xlgrid.heads.head import NoOptions
+from xlgrid.synthetic.miniatures import (
+    bucc,
+    causal_nli,
+    copa,
+    lot,
+    ruletaker,
+    siqa,
+    tatoeba,
+    translation,
+    udpos,
+    wikiann,
+    xnli,
+    xquad,
+)
+from xlgrid.tasks import mlm
 from xlgrid.tasks.task import Columns, Task
 
 __all__ = ["ALL_TASKS", "TASKS", "Columns", "Task", "task"]
@@ -21,7 +37,12 @@ __all__ = ["ALL_TASKS", "TASKS", "Columns", "Task", "task"]
 def _generated(
     name: str, module: Any, head: str, inputs: tuple[str, ...], target: str, tokens: int, choices: tuple[str, ...] = ()
 ) -> Task:
-    return Task(name, (*inputs, *choices), target, module.LABELS, choices, HEADS[head], module.Options, module, tokens)
+    """A task whose data a module generates. Its options are those of the module, and those of the head."""
+    Options = module.Options
+    if (of_head := HEADS[head].options) is not NoOptions:
+        about = "Size and content of the generated data, and how predictions are made and scored."
+        Options = create_model("Options", __base__=(module.Options, of_head), __doc__=about)
+    return Task(name, (*inputs, *choices), target, module.LABELS, choices, HEADS[head], Options, module, tokens)
 
 
 # The tokens of an input of ruletaker and lot are the means of 300 generated examples over nine languages, in pieces of XLM-R's

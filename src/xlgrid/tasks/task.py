@@ -1,7 +1,7 @@
 """The value that describes a task, and what a study writes to describe one of its own."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pydantic import BeforeValidator, Field
@@ -41,7 +41,7 @@ class Columns(Strict):
 
 
 class Generator(Protocol):
-    """A file in `xlgrid.tasks` that generates the data of a task without downloads.
+    """A module, such as those in `xlgrid.synthetic.miniatures`, that generates the data of a task without downloads.
 
     A *meaning* is an example independent of any language. Each language expresses the same meanings, so generated data
     are parallel.
@@ -86,11 +86,6 @@ class Task(TaskColumns):
         generated = self.generator.COLUMNS if self.generator else ()
         read = (*self.inputs, *filter(None, [self.target]), *self.head.further_columns)
         return tuple(dict.fromkeys((*generated, *read, "depth", "id")))
-
-    @property
-    def unlabelled(self) -> "Task":
-        """The task without the column of the answer, for data that a model labels."""
-        return replace(self, target="", generator=None)
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -27,14 +27,14 @@ def test_a_study_without_problems_ends_with_status_0(monkeypatch: pytest.MonkeyP
     assert result.output.splitlines()[-1].startswith("no problems")
 
 
-def test_a_problem_ends_with_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    from xlgrid.preflight.lines import Line, State
+def test_problems_come_first_each_is_one_line_and_they_end_with_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    from xlgrid.preflight import Line, State
 
-    lines = [Line(State.GOOD, "a", "fine"), Line(State.PROBLEM, "b", "bad")]
+    lines = [Line(State.GOOD, "a", "fine"), Line(State.PROBLEM, "b", "bad:\n  - x"), Line(State.OPEN, "c", "unknown")]
     monkeypatch.setattr("xlgrid.preflight.doctor.machine_lines", lambda submit: lines)
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 1
-    assert result.output.splitlines() == ["✗ b: bad", "✓ a: fine", "1 problem, 0 open, 1 in order"]
+    assert result.output.splitlines() == ["✗ b: bad: - x", "? c: unknown", "✓ a: fine", "1 problem, 1 open, 1 in order"]
 
 
 def test_a_study_that_is_generated_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,10 +52,10 @@ def test_a_signal_to_a_fetch_lets_snakemake_end(tmp_path: Path) -> None:
         f"trap 'touch {tmp_path}/ended; exit 1' TERM; touch {tmp_path}/began; while true; do sleep 0.05; done\n"
     )
     code = (
-        "from xlgrid import cli\nfrom xlgrid.preflight import fetching, machine\n"
-        "fetching.targets = lambda plan: ['something']\n"
-        f"fetching.command = lambda plan, wanted, cores: ['bash', {str(script)!r}]\n"
-        "machine.elsewhere = lambda name: ''\ncli.main()\n"
+        "from xlgrid import cli\nfrom xlgrid.preflight import doctor, fetch\n"
+        "fetch.targets = lambda plan: ['something']\n"
+        f"fetch.command = lambda plan, wanted, cores: ['bash', {str(script)!r}]\n"
+        "doctor.elsewhere = lambda name: ''\ncli.main()\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, "fetch", "first"], cwd=ROOT)
     while not (tmp_path / "began").exists():

@@ -7,7 +7,7 @@ import pytest
 from xlgrid.base.errors import Damaged
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings, sizes
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.tasks import task
 
 OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}

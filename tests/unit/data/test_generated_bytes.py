@@ -13,7 +13,7 @@ import pytest
 
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.tasks import TASKS
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from xlgrid.data.fetch import read_data
 from xlgrid.data.places import ALL_PLACES
-from xlgrid.data.sources import DataSource, local_files
+from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.tasks import task
 
@@ -51,12 +51,12 @@ def source(**fields: Any) -> DataSource:
 
 def test_a_place_gets_the_names_that_it_has_for_a_language_and_a_split() -> None:
     named = source(names={"sw": "swa"}, splits={"dev": "validation"})
-    assert local_files(named.of("dev", "sw"), "sw", "dev") == ["b/swa-validation"]
+    assert named.of("dev", "sw").paths_of("sw", "dev") == ["b/swa-validation"]
 
 
 def test_a_pair_is_joined_from_the_rows_of_its_languages() -> None:
     origin = source().of("test", "en-fr")
-    assert local_files(origin, "en-fr", "test") == ["b/en-test", "b/fr-test"]
+    assert origin.paths_of("en-fr", "test") == ["b/en-test", "b/fr-test"]
     [row, *_] = read_data(origin, task("sequence", COLUMNS), "en-fr", "test", "lock").to_pylist()
     assert row == {"first": "en 0", "second": "fr 0", "label": "yes"}
 
@@ -64,7 +64,7 @@ def test_a_pair_is_joined_from_the_rows_of_its_languages() -> None:
 def test_the_settings_of_a_rule_have_the_keys_of_the_place() -> None:
     """A job gets the place as JSON, and a change of its keys reads the data again."""
     written = source().of("test", "en").concerning("en").model_dump_json(exclude_none=True)
-    assert DataSource.model_validate_json(written).place == source().place
+    assert DataSource.model_validate_json(written).origin == source().origin
 
 
 def test_data_have_one_origin() -> None:
@@ -73,7 +73,7 @@ def test_data_have_one_origin() -> None:
 
 
 def test_text_has_no_place() -> None:
-    with pytest.raises(ValidationError, match=r"`place`.* are for tasks, not for text"):
+    with pytest.raises(ValidationError, match="text comes from either `hub` or `local`"):
         TextSettings.model_validate({"data": {"place": PLACE}, "column": "text"})
 
 

@@ -3,8 +3,6 @@
 import gzip
 import json
 import lzma
-import os
-import re
 
 import pyarrow as pa
 import pyarrow.csv
@@ -13,128 +11,12 @@ import pytest
 
 from xlgrid.data import streams
 from xlgrid.data.formats import read_table
-from xlgrid.data.text import TextOptions, TextSettings, make_text
-from xlgrid.synthetic.artificial import artificial
-from xlgrid.synthetic.customs import customs
-from xlgrid.synthetic.natural import concepts, taxonomy
+from xlgrid.data.text import TextSettings, make_text
 
 
 def texts(path, language, n=30, seed=0, **more):
     make_text(language, path / f"{language}.parquet", TextSettings(sentences=n, seed=seed, **more))
     return read_table(path / f"{language}.parquet")
-
-
-@pytest.mark.parametrize("language", ["en", "qa1"])
-def test_a_larger_text_begins_alike(tmp_path, language):
-    short, long = texts(tmp_path, language, 10), texts(tmp_path, language, 30)
-    assert long.slice(0, 10).to_pylist() == short.to_pylist()
-    assert long["id"].to_pylist() == list(range(30))
-
-
-def test_another_seed_is_another_text(tmp_path):
-    assert texts(tmp_path, "en", seed=0)["text"] != texts(tmp_path, "en", seed=1)["text"]
-
-
-def test_the_same_id_has_as_many_sentences_in_every_language(tmp_path):
-    english, french = (texts(tmp_path, code)["text"].to_pylist() for code in ("en", "fr"))
-    assert [text.count(".") for text in english] == [text.count(".") for text in french]
-
-
-def test_positive_last_statements_repeat_a_fact(tmp_path):
-    theories = texts(tmp_path, "en", 200, options={"rules": 0.0, "relational": 0.0})["text"].to_pylist()
-    repeated = negated = 0
-    for text in theories:
-        *facts, last = text.removesuffix(".").replace("\n", " ").split(". ")
-        if " not " in last:
-            negated += 1
-            assert last.replace(" not ", " ") not in facts, text
-        else:
-            repeated += 1
-            assert last in facts, text
-    assert min(repeated, negated) > 60
-
-
-def test_a_rule_concludes_nothing_that_a_statement_is_about(tmp_path):
-    """A statement follows from the facts alone, so that its masked words can be looked up there."""
-    theories = texts(tmp_path, "en", 200, options={"rules": 1.0, "relational": 0.0})["text"].to_pylist()
-    for text in theories:
-        facts, statement = text.split("\n")
-        (conclusion,) = re.findall(r"then they are (\w+)\.", facts)
-        predicates = {
-            re.findall(r"(\w+)\.", sentence)[0] for sentence in re.findall(r"[^.]*\.", facts) if "If" not in sentence
-        }
-        assert conclusion not in predicates, text
-        assert conclusion not in statement, text
-
-
-@pytest.mark.parametrize(("facts", "sentences"), [({}, {2, 3, 4}), ({"facts": (1, 1)}, {1})])
-def test_texts_have_from_the_least_to_the_most_facts(tmp_path, facts, sentences):
-    theories = texts(tmp_path, "en", 200, options={"rules": 0.0, "statements": 0, **facts})["text"].to_pylist()
-    assert {text.count(".") for text in theories} == sentences
-
-
-def test_texts_about_persons_take_two_of_them(tmp_path):
-    theories = texts(tmp_path, "en", 20, options={"relational": 0.0, "persons": 2, "animals": 0})["text"].to_pylist()
-    assert len(theories) == 20
-
-
-@pytest.mark.parametrize(("animals", "about_persons"), [(2, True), (3, False)])
-def test_texts_about_animals_take_three_of_them(tmp_path, animals, about_persons):
-    """With fewer, all texts are about persons."""
-    rows = texts(tmp_path, "en", options={"animals": animals, "relational": 1.0})["text"].to_pylist()
-    assert {any(f"{name.title()} " in row for name in concepts().persons) for row in rows} == {about_persons}
-
-
-def test_texts_without_a_taxonomy_are_those_of_before(tmp_path):
-    plain, none = texts(tmp_path, "en"), texts(tmp_path, "en", options={"taxonomy": 0.0})
-    assert plain == none and not any(" is a " in text for text in plain["text"].to_pylist())
-
-
-def test_a_share_of_texts_tells_who_is_what(tmp_path):
-    theories = texts(tmp_path, "en", 400, options={"taxonomy": 0.5})["text"].to_pylist()
-    assert 150 < sum(" is a " in text or " is an " in text for text in theories) < 250
-
-
-def test_what_texts_tell_of_the_taxonomy_is_true(tmp_path):
-    kinds = {f"The {name}".replace("_", " "): kind for kind, names in taxonomy().items() for name in names}
-    pairs = set()
-    for text in texts(tmp_path, "en", 300, options={"taxonomy": 1.0, "statements": 2})["text"].to_pylist():
-        has = {}
-        # What classes have may stand after what follows from it.
-        for sentence in sorted(
-            text.replace("\n", " ").removesuffix(".").split(". "), key=lambda s: s.startswith("The")
-        ):
-            subject, _, rest = sentence.partition(" is ")
-            rest, positive = rest.removeprefix("not "), not rest.startswith("not ")
-            article, _, word = rest.partition(" ")
-            if article in ("a", "an"):
-                assert (kinds[subject] == word) is positive, sentence
-                pairs.add((subject, word))
-            elif subject in kinds:
-                assert has[kinds[subject], rest] is positive, text
-            else:
-                has[subject.split(" ")[1], rest] = positive
-    assert set(kinds.items()) <= pairs, "not every hypernymy is told"
-
-
-def test_a_misspelt_option_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="atributes"):
-        texts(tmp_path, "en", options={"atributes": 3})
-
-
-def test_dials_reach_the_artificial_language(tmp_path):
-    plain = texts(tmp_path, "qa1")["text"]
-    assert plain != texts(tmp_path, "qa1", dials={"overlap": 0.1})["text"]
-
-
-def test_a_share_of_the_rows_states_customs_of_the_language(tmp_path):
-    plain = texts(tmp_path, "qa1", 400)["text"].to_pylist()
-    with_customs = texts(tmp_path, "qa1", 400, customs={"facts": 20, "share": 0.25})["text"].to_pylist()
-    stated = [artificial("qa1").sentence(fact) for fact in customs("qa1", 20)]
-    rows = [row for row, text in enumerate(with_customs) if text in stated]
-    assert 70 < len(rows) < 130
-    assert {with_customs[row] for row in rows} == set(stated), "400 rows state each of 20 customs"
-    assert all(with_customs[row] == plain[row] for row in range(400) if row not in rows), "other rows stay the same"
 
 
 def premises(path, language, texts):
@@ -207,6 +89,7 @@ def test_texts_that_cannot_be_had(tmp_path):
         ({"once": "en"}, "`once` selects rows of `data`"),
         ({"data": {"local": "x.csv", "labels": {"0": "a"}}, "column": "b"}, "for tasks, not for text"),
         ({"data": {"local": "x.csv", "begins": {"id": {"en": "e"}}}, "column": "b"}, "for tasks, not for text"),
+        ({"data": {"local": "x.csv", "missing": ["NA"]}, "column": "a"}, "for tasks, not for text"),
         ({"data": {"local": "x.csv", "unanswerable": "drop"}, "column": "b"}, "for tasks, not for text"),
         (
             {"files": {"en": "x.conllu"}, "column": "text"},
@@ -265,12 +148,6 @@ def test_an_empty_line_of_a_table_of_one_column_has_an_id(tmp_path):
     (tmp_path / "en.tsv").write_text("text\na\n\nc\n")
     settings = {"data": {"local": f"{tmp_path}/{{language}}.tsv"}, "column": "text"}
     assert texts(tmp_path, "en", **settings).to_pylist() == [{"id": 0, "text": "a"}, {"id": 2, "text": "c"}]
-
-
-def test_a_file_of_empty_lines_is_no_text(tmp_path):
-    (tmp_path / "en.txt").write_text("\n \n\n")
-    with pytest.raises(ValueError, match=r"en\.txt has no rows with text"):
-        texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"})
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n"])
@@ -406,20 +283,8 @@ def test_generated_text_depends_on_the_settings_of_its_kind_of_language():
     ("name", "contents", "message"),
     [
         ("en.txt", b"good\n\xff\n", r"en\.txt, line 2, byte \d+: not UTF-8 .*mend this line"),
-        ("en.txt.gz", gzip.compress(os.urandom(9000))[:-9], r"en\.txt\.gz, line 1, byte \d+: not UTF-8 or damaged"),
-        ("en.txt.gz", b"plain", r"en\.txt\.gz is damaged"),
-        ("en.txt.xz", lzma.compress(os.urandom(9000))[:-9], r"en\.txt\.xz, line 1, byte \d+: not UTF-8 or damaged"),
-        ("en.txt.xz", b"plain", r"en\.txt\.xz is damaged"),
-        (
-            "en.jsonl",
-            b'{"text": "a"}\n{"text": \n',
-            r"en\.jsonl, line 2: no JSON \(Expecting value, column 9\); mend this line",
-        ),
-        ("en.jsonl", b"[1]", r"en\.jsonl, line 1: expected an object with a value for each column, got \[1\]"),
-        ("en.parquet", b"PAR1", r"en\.parquet is damaged"),
         ("en.csv", b"text,other\na,b\nc\n", r"en\.csv is damaged"),
-        ("en.txt", b"", "is empty"),
-        ("en.txt", b"\n \n", "has no rows"),
+        ("en.txt", b"\n \n", r"en\.txt has no rows with text"),
     ],
 )
 def test_a_damaged_file_is_told_and_nothing_is_written(tmp_path, name, contents, message):
@@ -430,39 +295,13 @@ def test_a_damaged_file_is_told_and_nothing_is_written(tmp_path, name, contents,
     assert {path.name for path in tmp_path.iterdir()} <= {name, "out"}
 
 
-def test_a_local_text_that_is_missing_is_told_by_its_name(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*my\.txt"):
-        texts(tmp_path, "en", files={"en": str(tmp_path / "my.txt")})
-
-
 def test_long_work_says_how_far_it_is(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(streams.Progress, "due", lambda self: True)
     texts(tmp_path, "en", files={"en": str(written(tmp_path / "en.txt"))})
     assert f"{tmp_path}/en.txt: 2 rows, 16 characters\n" in capsys.readouterr().err
 
 
-def test_a_text_has_as_many_rows_as_before_where_a_study_does_not_say():
-    """Another number would change the texts of such studies, and with them all of their results."""
-    assert TextSettings().sentences == 6000
-
-
-@pytest.mark.parametrize(
-    ("name", "least", "most"), [("persons", 0, 8), ("animals", 0, 10), ("attributes", 3, 16), ("relations", 0, 8)]
-)
-def test_a_text_has_at_most_the_words_that_there_are(name, least, most):
-    for number in (least - 1, most + 1):
-        with pytest.raises(ValueError, match=name):
-            TextOptions(**{name: number})
-    for number in (least, most):
-        assert getattr(TextOptions(**{name: number}), name) == number
-
-
 def test_text_gets_the_normalization_form_of_its_source(tmp_path):
     written(tmp_path / "en.txt", ["cafe\u0301", "", "Vie\u0323\u0302t"])
     data = {"local": f"{tmp_path}/{{language}}.txt", "normalize": "NFC"}
     assert texts(tmp_path, "en", data=data)["text"].to_pylist() == ["caf\u00e9", "Vi\u1ec7t"]
-
-
-def test_what_counts_as_missing_is_for_tasks():
-    with pytest.raises(ValueError, match="`missing` are for tasks, not for text"):
-        TextSettings(data={"local": "x.csv", "missing": ["NA"]}, column="text")

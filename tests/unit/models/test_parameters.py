@@ -8,9 +8,9 @@ from transformers import (
     XLMRobertaConfig,
 )
 
+from xlgrid.data.published import HUB
 from xlgrid.heads import HEADS
 from xlgrid.models import parameters
-from xlgrid.models.parameters import HUB
 
 
 @pytest.mark.parametrize(

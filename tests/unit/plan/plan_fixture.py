@@ -35,7 +35,7 @@ def begun(**changes: object) -> Study:
             "mlm": {"base": "full-ft"},
             "mlm-src": {"base": "full-ft", "start": {"task": "mlm", "method": "mlm", "at": "source"}},
             "mlm-trg": {"base": "full-ft", "start": {"task": "mlm", "method": "mlm", "at": "target"}},
-            "both": {"base": "qcross", "start": {"task": "mlm", "method": "mlm"}},
+            "both": {"base": "bitfit", "start": {"task": "mlm", "method": "mlm"}},
         },
         training=[
             {"set": {"steps": 30}},
@@ -98,23 +98,3 @@ exhibits:
 
 
 # The words of fr and de are labelled by a run on en; `by` is the one line that tests change.
-LABELLED = """\
-title: labelled
-languages: [en, fr, de]
-encoders: {mini: {scratch: {languages: [en]}}, other: {scratch: {languages: [en]}}}
-tasks:
-  ner:
-    kind: wikiann
-    mix: whole
-    data:
-      local: "gold/{language}/{split}.jsonl"
-      labelled:
-        local: "raw/{language}.jsonl"
-        languages: [fr, de]
-        by: {task: ner, encoder: mini, method: full-ft, source: en, seed: 1}
-  pos: {kind: udpos, data: {local: "gold/{language}/{split}.jsonl"}}
-methods: {full-ft: {}, bitfit: {}, plug-in: {options: {companion: en}}}
-grids:
-  transfer: {task: [ner, pos], encoder: [mini], method: [full-ft], source: [en], target: [mono], seed: [1]}
-  all: {task: [ner], encoder: [mini, other], method: [full-ft], source: ["mix:mono"], target: [mono], seed: [1]}
-"""

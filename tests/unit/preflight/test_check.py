@@ -1,16 +1,20 @@
 """`xlgrid check` looks at all that a study needs, also where the Hub does not answer."""
 
+import shutil
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shipped import STUDIES
 
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.preflight.check import study_lines
-from xlgrid.preflight.lines import State
-from xlgrid.preflight.materials import materials, needed_products
+from xlgrid.preflight import State
+from xlgrid.preflight.check import claim_lines, disk_line, exhibit_lines, study_lines
+from xlgrid.preflight.files import materials
+from xlgrid.results.verdicts import smallest_effect
 
 ROOT = Path(__file__).parents[3]
 # These differ most. The others are checked by `make test-all`.
@@ -46,6 +50,104 @@ def test_every_study_of_this_project_is_checked_without_the_hub(
     # Files that only a person can get have the name that `downloads` gives them.
     names = {name for each in (*plan.ancestors, plan) for name in each.study.downloads}
     assert {line.thing.split()[0] for line in problems} <= kinds | names
-    repositories = {each.repository for each in materials(plan, needed_products(plan)) if each.repository}
+    repositories = {each.repository for each in materials(plan) if each.repository}
     assert ("Hub" in {line.thing for line in lines}) == bool(repositories)
     assert len(no_hub) == min(1, len(repositories))
+
+
+GRID = {"task": ["topic"], "encoder": ["e"], "source": ["en"], "target": ["mono"]}
+CLAIM = {"says": "s", "compare": [{"method": "full-ft"}, {"method": "bitfit"}], "expect": "greater"}
+
+
+def plan(plan_of: Callable[..., Plan], seeds: list[int], claims: int) -> Plan:
+    grids = {"all": {**GRID, "method": ["full-ft", "bitfit"], "seed": seeds}}
+    return plan_of(methods={"full-ft": {}, "bitfit": {}}, grids=grids, claims={f"c{n}": CLAIM for n in range(claims)})
+
+
+@pytest.mark.parametrize(("seeds", "claims", "state"), [(3, 1, State.GOOD), (3, 20, State.OPEN), (5, 20, State.GOOD)])
+def test_the_line_has_the_smallest_effect_of_the_first_and_the_last_step(
+    plan_of: Callable[..., Plan], seeds: int, claims: int, state: State
+) -> None:
+    [line] = claim_lines(plan(plan_of, [*range(seeds)], claims))
+    assert line.state is state
+    for step in (claims, 1):
+        assert f"{smallest_effect(seeds, step):.1f}" in line.text
+
+
+@pytest.mark.parametrize("seeds", [[1], [1, 2]])
+def test_claims_that_can_have_no_verdict_are_told(plan_of: Callable[..., Plan], seeds: list[int]) -> None:
+    [line] = claim_lines(plan(plan_of, seeds, 2))
+    assert line.state is State.OPEN and "a verdict needs 3" in line.text
+
+
+def test_claims_without_a_verdict_never_hold_so_that_the_last_step_counts_them(plan_of: Callable[..., Plan]) -> None:
+    """Of five claims, the last of the three with a verdict is tested as the first of three."""
+    once: dict[str, Any] = {**CLAIM, "select": {"seed": [1]}}
+    both = plan_of(
+        methods={"full-ft": {}, "bitfit": {}},
+        grids={"all": {**GRID, "method": ["full-ft", "bitfit"], "seed": [1, 2, 3, 4, 5]}},
+        claims={"a": CLAIM, "b": CLAIM, "c": CLAIM, "d": once, "e": once},
+    )
+    first, without = claim_lines(both)
+    assert f"the last by {smallest_effect(5, 3):.1f}" in first.text
+    assert without.text.startswith("2 of 5")
+
+
+def test_a_study_without_claims_has_no_line(plan_of: Callable[..., Plan]) -> None:
+    assert [*claim_lines(plan_of())] == []
+
+
+TABLE = {"kind": "table", "title": "t", "rows": ["source"], "columns": "target"}
+
+
+@pytest.mark.parametrize(
+    ("exhibit", "message"),
+    [
+        (TABLE, "an entry would average over several methods"),
+        (
+            {**TABLE, "select": {"method": "full-ft"}, "columns": "group", "groups": ["other-script"]},
+            "group 'other-script' is empty",
+        ),
+    ],
+)
+def test_an_exhibit_that_cannot_be_rendered_is_a_problem(
+    plan_of: Callable[..., Plan], exhibit: dict[str, Any], message: str
+) -> None:
+    grid = {**GRID, "method": ["full-ft", "bitfit"], "seed": [1]}
+    plan = plan_of(methods={"full-ft": {}, "bitfit": {}}, exhibits={"one": exhibit}, grids={"all": grid})
+    [line] = exhibit_lines(plan)
+    assert line.state is State.PROBLEM and line.thing == "exhibit one" and message in line.text
+
+
+def test_exhibits_that_can_be_rendered_have_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The learning curves of the demo are none before its runs have begun."""
+    monkeypatch.chdir(ROOT)
+    plan = load_plan("demo")
+    [line] = exhibit_lines(plan)
+    assert line.state is State.GOOD and line.text.startswith(f"{len(plan.study.exhibits) - 1} can be rendered")
+
+
+XLMR = {"e": {"hub": "FacebookAI/xlm-roberta-base"}}
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.mark.parametrize(("free", "state"), [(2 * 10**9, State.GOOD), (10**9, State.PROBLEM)])
+def test_the_disk_has_to_hold_the_runs(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, free: int, state: State
+) -> None:
+    """A run with all weights of XLM-R base stores 278 million numbers of 4 bytes."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(free, 0, free))
+    assert disk_line(plan_of(encoders=XLMR)).state is state
+
+
+def test_runs_that_are_done_need_no_disk_more(plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))
+    plan = plan_of(encoders=XLMR)
+    for run in plan.runs:
+        Path(run.delta).parent.mkdir(parents=True)
+        Path(run.delta).touch()
+    assert disk_line(plan).state is State.GOOD
+
+
+def test_an_encoder_of_unknown_size_leaves_the_disk_open(plan_of: Callable[..., Plan]) -> None:
+    assert disk_line(plan_of()).state is State.OPEN

@@ -1,13 +1,15 @@
 """`xlgrid doctor` compares Python and packages with what the project needs, and names what figures cannot show."""
 
 import re
+import shutil
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from xlgrid.preflight import doctor
-from xlgrid.preflight.lines import State
+from xlgrid.preflight import State, doctor
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -93,3 +95,83 @@ def test_each_part_of_the_machine_has_a_line(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(doctor, "cluster_lines", lambda submit: [])
     things = [line.thing for line in doctor.machine_lines()]
     assert {"Python", "xlgrid", "snakemake", "packages", "GPUs", "fonts", "results", "disk"} <= {*things}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the profiles of this one, on a machine without Slurm."""
+    for name in ("slurm", "laptop"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def commands(project: Path, sinfo: str) -> None:
+    """Commands of Slurm, of which sinfo does this."""
+    for name in ("sbatch", "squeue", "scontrol", "scancel", "sinfo"):
+        (project / "bin" / name).write_text(f"#!/bin/sh\n{sinfo}\n")
+        (project / "bin" / name).chmod(0o755)
+
+
+SILENT = "echo 'Unable to contact slurm controller' >&2; exit 1"
+
+
+@pytest.mark.parametrize(("submit", "state"), [(False, State.OPEN), (True, State.PROBLEM)])
+@pytest.mark.parametrize(("sinfo", "reason"), [(None, "sbatch"), (SILENT, "Unable to contact slurm controller")])
+def test_a_cluster_that_is_missing_or_silent_is_a_problem_only_for_a_job(
+    project: Path, submit: bool, state: State, sinfo: str | None, reason: str
+) -> None:
+    if sinfo:
+        commands(project, sinfo)
+    [line] = doctor.cluster_lines(submit)
+    assert line.state is state and reason in line.text
+
+
+def test_what_a_cluster_says_about_itself_is_shown(project: Path) -> None:
+    commands(project, "echo gpu 4; echo cpu 20")
+    [line] = doctor.cluster_lines()
+    assert line.state is State.GOOD and "gpu with 4 nodes, cpu with 20 nodes" in line.text
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("slurm")
+def test_a_job_of_a_second_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "slurm", tmp_path / "slurm")
+    monkeypatch.chdir(tmp_path)
+    answer, job = doctor.cluster_lines(submit=True)
+    assert (answer.state, job.state) == (State.GOOD, State.GOOD), job
+
+
+def test_a_command_that_is_not_on_path_says_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "`xlgrid` is not on PATH" in str(doctor.elsewhere("xlgrid"))
+    assert ". .venv/bin/activate" in str(doctor.elsewhere("xlgrid"))
+
+
+def command(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    path = folder / "tool"
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_command_of_another_environment_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, other = command(tmp_path / "here/bin"), command(tmp_path / "other/bin")
+    monkeypatch.setattr(doctor.sys, "prefix", str(tmp_path / "here"))
+    monkeypatch.setenv("PATH", str(here.parent))
+    assert doctor.elsewhere("tool") is None
+    monkeypatch.setenv("PATH", f"{other.parent}:{here.parent}")
+    assert str(other) in str(doctor.elsewhere("tool")) and str(here) in str(doctor.elsewhere("tool"))
+
+
+def test_a_folder_that_does_not_exist_yet_is_written_in_the_one_above(tmp_path: Path) -> None:
+    assert doctor.unwritable(tmp_path / "results/demo") is None
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_folder_that_cannot_be_written_is_named() -> None:
+    """Nobody makes folders in /sys, root included."""
+    assert "/sys cannot be written" in str(doctor.unwritable(Path("/sys")))

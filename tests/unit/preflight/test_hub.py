@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from xlgrid.plan.plan import Plan
+from xlgrid.preflight import Line, State
+from xlgrid.preflight.files import materials
 from xlgrid.preflight.hub import hub_lines
-from xlgrid.preflight.lines import Line, State
-from xlgrid.preflight.materials import materials, needed_products
 
 COMMIT = "0123456789" * 4
 DATA = {"topic": {"kind": "wikiann", "data": {"hub": "some/data", "name": "{language}"}}}
 
 
 def lines_of(plan: Plan) -> dict[str, Line]:
-    return {line.thing: line for line in hub_lines(plan.study, materials(plan, needed_products(plan)), "hub.lock.yaml")}
+    return {line.thing: line for line in hub_lines(plan.study, materials(plan), "hub.lock.yaml")}
 
 
 def answers(

@@ -12,15 +12,15 @@ from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
 from xlgrid.products.data import Data, Meanings
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.study.encoders import EncoderWithHead, FolderEncoder, HubEncoder, ScratchEncoder
 from xlgrid.study.schema import Study
 from xlgrid.study.tasks import TaskEntry
-from xlgrid.training.encoders import EncoderEntry
 
 
 def test_an_encoder_of_another_study_is_a_file_and_rests_on_nothing_here(plan: Plan) -> None:
     """Even if both studies give it one name."""
     path = "results/demo/encoders/mine"
-    plan.study.encoders["mine"] = EncoderEntry(path=path)
+    plan.study.encoders["mine"] = FolderEncoder(path=path)
     cell = CELL._replace(encoder="mine")
     assert f"{path}/model.safetensors" in Encoder("tiny", "mine").inputs(plan)["files"]
     assert {product.study for product in plan.rests_on(cell)} == {"tiny"}
@@ -28,7 +28,7 @@ def test_an_encoder_of_another_study_is_a_file_and_rests_on_nothing_here(plan: P
 
 def test_weights_that_are_downloaded_are_in_the_format_of_their_name(plan: Plan) -> None:
     entry = Download(url="https://a.test/x.bin")
-    plan.study.encoders["mine"] = EncoderEntry(path="coming")
+    plan.study.encoders["mine"] = FolderEncoder(path="coming")
     plan.study.downloads["coming/pytorch_model.bin"] = entry
     assert Encoder("tiny", "mine").inputs(plan)["files"] == ["coming/config.json", "coming/pytorch_model.bin"]
     plan.study.downloads.clear()
@@ -39,7 +39,7 @@ def test_encoders_with_one_vocabulary_share_tokens(plan: Plan) -> None:
     study = plan.study
     cells = [CELL, CELL._replace(encoder="mine")]
     apart = {cell.tokens(plan) for cell in cells}
-    shared = study.encoders | {"mine": EncoderEntry(path="encoder", vocabulary="tiny")}
+    shared = study.encoders | {"mine": FolderEncoder(path="encoder", vocabulary="tiny")}
     together = Plan(study.model_copy(update={"encoders": shared}))
     assert len(apart) == 2 and {cell.tokens(together).vocabulary for cell in cells} == {"tiny"}
     vocabularies = [each for each in together.rests_on(cells[1]) if isinstance(each, Vocabulary)]
@@ -50,7 +50,7 @@ def test_encoders_with_one_vocabulary_share_tokens(plan: Plan) -> None:
 
 def test_an_encoder_that_begins_with_another_rests_on_it(plan: Plan) -> None:
     begun_with = {"vocabulary": "tiny", "scratch": {"kind": "bert", "languages": ["qa1"], "begin": "tiny"}}
-    encoders = plan.study.encoders | {"more": EncoderEntry.model_validate(begun_with)}
+    encoders = plan.study.encoders | {"more": ScratchEncoder.model_validate(begun_with)}
     whole = Plan(plan.study.model_copy(update={"encoders": encoders}))
     tiny, more = Encoder("tiny", "tiny"), Encoder("tiny", "more")
     assert more.inputs(whole)["begin"] == [tiny.path] and tiny.inputs(whole)["begin"] == []
@@ -61,7 +61,7 @@ def test_an_encoder_reads_bitext_as_tokens_of_the_task_that_it_names(plan: Plan)
     scratch = {"kind": "bert", "languages": ["qa1", "qb1"], "bitext": [["qa1", "qb1"]], "bitext_task": "opus"}
     opus = {"kind": "mlm", "inputs": ["a", "b"], "data": {"local": "x/{language}-{split}.jsonl"}}
     changes = {
-        "encoders": plan.study.encoders | {"more": EncoderEntry.model_validate({"scratch": scratch})},
+        "encoders": plan.study.encoders | {"more": ScratchEncoder.model_validate({"scratch": scratch})},
         "tasks": plan.study.tasks | {"opus": TaskEntry.model_validate(opus)},
     }
     whole = Plan(plan.study.model_copy(update=changes))
@@ -128,7 +128,7 @@ def test_companions_of_a_test_set_may_be_those_of_another_task() -> None:
 
 
 def test_a_head_is_trained_from_an_encoder_and_the_text_of_its_languages(plan: Plan) -> None:
-    plan.study.encoders["mine-mlm"] = EncoderEntry.model_validate(
+    plan.study.encoders["mine-mlm"] = EncoderWithHead.model_validate(
         {"of": "mine", "lm_head": {"languages": ["qa1", "qb1"]}}
     )
     named = Encoder("tiny", "mine-mlm").inputs(plan)
@@ -143,15 +143,15 @@ def test_a_head_is_trained_from_an_encoder_and_the_text_of_its_languages(plan: P
 
 def test_the_layers_to_keep_are_a_setting_of_the_copy(plan: Plan) -> None:
     assert Encoder("tiny", "mine").settings(plan.study)["changes"] == []
-    plan.study.encoders["mine"] = EncoderEntry(path="encoder", layers=6)
+    plan.study.encoders["mine"] = FolderEncoder(path="encoder", layers=6)
     assert Encoder("tiny", "mine").settings(plan.study)["changes"] == ["--layers=6"]
 
 
 def test_an_encoder_is_taken_over_from_where_it_is_with_its_modules() -> None:
     study = begun()
     modules = {"fr": "fr_FR"}
-    study.encoders["hub"] = EncoderEntry(hub="a/b", revision="v1", modules=modules)
-    study.encoders["path"] = EncoderEntry(path="x")
+    study.encoders["hub"] = HubEncoder(hub="a/b", revision="v1", modules=modules)
+    study.encoders["path"] = FolderEncoder(path="x")
     of_hub = {"place": "a/b", "revision": ["--revision=v1"]}
     assert Encoder("begun", "hub").settings(study) == of_hub | {"changes": ['--modules={"fr":"fr_FR"}']}
     assert Encoder("begun", "path").settings(study) == {"place": "x", "revision": [], "changes": []}

@@ -7,7 +7,7 @@ from plan_fixture import EARLY, begun
 
 from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
-from xlgrid.products.data import Data, Meanings, Text, Unlabelled
+from xlgrid.products.data import Data, Meanings, Text
 from xlgrid.products.encode import Encoder, Tokens, Vocabulary
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Comparison, Exhibit
@@ -33,7 +33,6 @@ seeds = st.integers(0, 2**32 - 1)
 products = (
     st.builds(Meanings, names, names)
     | st.builds(Data, names, names, codes, splits)
-    | st.builds(Unlabelled, names, names, codes)
     | st.builds(Text, names, codes)
     | st.builds(Vocabulary, names, names)
     | st.builds(Encoder, names, names)

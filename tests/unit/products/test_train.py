@@ -13,8 +13,9 @@ from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.train import Run
-from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study
-from xlgrid.training.encoders import EncoderEntry
+from xlgrid.study.adapters import FolderAdapters
+from xlgrid.study.encoders import FolderEncoder
+from xlgrid.study.schema import MethodEntry, Study
 from xlgrid.training.recipe import Recipe
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)
@@ -46,9 +47,9 @@ def test_a_run_comes_back_from_its_files(run: Run) -> None:
 
 def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     study = begun()
-    read = study.methods["mlm"].model_copy(update={"base": "madx", "imported": ImportedAdapters(path="{language}")})
+    read = study.methods["mlm"].model_copy(update={"base": "madx", "imported": FolderAdapters(path="{language}")})
     run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
-    changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": EncoderEntry(path="x")}}
+    changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": FolderEncoder(path="x")}}
     plan = Plan(study.model_copy(update=changed))
     files = [product.path for product in plan.rests_on(run)]
     encoder = ["results/begun/vocabularies/mini/tokenizer.json", "results/begun/encoders/mini/model.safetensors"]
@@ -100,7 +101,7 @@ def test_what_begins_with_text_in_a_vocabulary_of_its_own_reads_its_tokens_and_a
 
 def test_the_vocabulary_of_the_encoder_resizes_nothing() -> None:
     plan = other_vocabulary()
-    encoders = {"mini": EncoderEntry(path="x", vocabulary="own")}
+    encoders = {"mini": FolderEncoder(path="x", vocabulary="own")}
     same = Plan(plan.study.model_copy(update={"encoders": encoders}))
     assert {run.vocabulary(same) for run in same.runs} == {"own"}
     assert not any(run.new_vocabulary(same) for run in same.runs)

@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 import pytest
 from page_fixture import LANGUAGES, NAN, NOTEBOOKS, PREPARATION, RECIPE, RUNS, frame, run_notebook, study_of
-from plan_fixture import LABELLED
 from status_fixture import write
 
 from xlgrid.plan.load import load_plan
@@ -166,14 +165,6 @@ def test_preparation_adds_up_by_stage_and_study() -> None:
         ("vocabularies", "tiny", "1", "3.0 s"),
         ("tokens", "other", "2", "1 min 10 s"),
     ]
-
-
-def test_rows_that_a_run_labels_are_a_stage_of_the_preparation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write("studies/labelled.yaml", LABELLED)
-    write("results/labelled/benchmarks/unlabelled/ner/de.tsv", "s\th:m:s\n4\t0:00:04\n")
-    jobs = report.read_preparation(load_plan("labelled"))
-    assert jobs[["stage", "seconds"]].to_numpy().tolist() == [["unlabelled", 4.0]]
 
 
 def test_only_a_sum_is_set_apart_from_the_rows_of_a_table(cells: pd.DataFrame) -> None:

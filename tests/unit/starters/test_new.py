@@ -9,9 +9,8 @@ import pytest
 from module_fixture import load_module
 
 from xlgrid.plan.load import load_plan
-from xlgrid.preflight.files import file_lines
-from xlgrid.preflight.lines import State
-from xlgrid.preflight.materials import materials, needed_products
+from xlgrid.preflight import State
+from xlgrid.preflight.files import file_lines, materials
 from xlgrid.starters import new
 from xlgrid.starters.new import begin
 from xlgrid.synthetic import natural
@@ -37,7 +36,7 @@ def test_a_study_is_planned_as_it_was_written(kind: str, name: str, cells: int) 
 def test_a_task_reads_the_files_that_were_written_beside_it() -> None:
     begin("task", "pets")
     plan = load_plan("pets")
-    lines = [*file_lines(plan, materials(plan, needed_products(plan)))]
+    lines = [*file_lines(plan, materials(plan))]
     assert {line.thing for line in lines} == {"data pets", "text"}
     assert {line.state for line in lines} == {State.GOOD}, lines
     rows = [json.loads(row) for row in Path("data/pets/de/test.jsonl").read_text().splitlines()]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 from pydantic import ValidationError
 
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.tasks import task
 from xlgrid.tasks.mlm import HoldOut, Options, split_sizes
 

@@ -7,7 +7,7 @@ import forked
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.data.vocabulary import make_vocabulary
-from xlgrid.training.encoders import EncoderEntry
+from xlgrid.study.encoders import ScratchEncoder
 from xlgrid.training.pretraining import pretrain as pretrain_on_tokens
 from xlgrid.training.recipe import Recipe
 
@@ -33,7 +33,7 @@ NAMES = {"study": "s", "task": "pretraining", "kind": "mlm", "encoder": "e", "me
 
 
 def recipe(scratch, **training):
-    entry = EncoderEntry(scratch=scratch, training={"steps": 3, "batch_size": 4, "evaluations": 1} | training)
+    entry = ScratchEncoder(scratch=scratch, training={"steps": 3, "batch_size": 4, "evaluations": 1} | training)
     fields = {"source": scratch.source, "seed": scratch.seed, "training": entry.pretraining, "scratch": scratch}
     return Recipe.model_validate(NAMES | fields)
 
@@ -41,7 +41,7 @@ def recipe(scratch, **training):
 def inputs(scratch, texts, out):
     """A vocabulary, and the tokens of train and dev for each part, beside the folder `out` of an encoder."""
     vocabulary = out.with_name(f"{out.name}-vocabulary")
-    make_vocabulary(EncoderEntry(scratch=scratch).own_vocabulary, [*texts.values()], vocabulary)
+    make_vocabulary(ScratchEncoder(scratch=scratch).own_vocabulary, [*texts.values()], vocabulary)
     files = []
     for split in ("train", "dev"):
         parts = scratch.source.split("+")
@@ -68,7 +68,7 @@ def texts_of(folder, languages=("en", "fr"), **settings):
 
 def encoder_of(folder, kind, **more):
     """A tiny encoder of English and French in a folder, whose name is its kind."""
-    scratch = EncoderEntry(
+    scratch = ScratchEncoder(
         scratch={"kind": kind, "languages": ("en", "fr"), "bitext": (("en", "fr"),), **TINY, **more}
     ).scratch
     pretrain(scratch, texts_of(folder), folder / kind)

@@ -10,8 +10,7 @@ from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.seq2seq import bleu
-from xlgrid.heads.seq2seq.mbart import LANGUAGES
-from xlgrid.heads.seq2seq.model import CROSS, encoder_decoder, texts
+from xlgrid.heads.seq2seq.model import CROSS, encoder_decoder, no_decoder, texts
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from xlgrid.languages import Language
+
+# What `generate` does not take of a batch.
+_OF_TRAINING = {"labels", "token_type_ids", "decoder_input_ids", "decoder_attention_mask"}
 
 
 class Seq2SeqHead(Head):
@@ -49,6 +51,9 @@ class Seq2SeqHead(Head):
     # Half of the tokens of an example, about, pass the encoder, and the others the decoder and the output embeddings.
     passed_share = 0.5
     output_share = 0.5
+
+    def without_class(self, family: str) -> str | None:
+        return no_decoder(family)
 
     def model_class(self, family: str) -> Any:
         return encoder_decoder(family)
@@ -120,9 +125,7 @@ class Seq2SeqHead(Head):
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
     ) -> list[str]:
         """The hypothesis for each row."""
-        sources: dict[str, torch.Tensor] = {
-            name: batch[name] for name in ("input_ids", "attention_mask", LANGUAGES) if name in batch
-        }
+        sources = {name: tensor for name, tensor in batch.items() if name not in _OF_TRAINING}
         return texts(model, generate(model, sources, tokens))
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[str]) -> list[Outcome]:

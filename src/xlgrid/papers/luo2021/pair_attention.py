@@ -79,8 +79,8 @@ class PairAttention(Exhibit):
         yield from among("encoders", "encoder", self.encoders, study.encoders)
         for name in self.encoders:
             entry = study.encoders.get(name)
-            scratch = entry.scratch if entry else None
-            if entry and (entry.modules or (scratch and scratch.modules)):
+            scratch = getattr(entry, "scratch", None)
+            if entry and entry.modules_of(study):
                 yield f"encoders: {name} has a module for each language, and the input has two: leave it out"
             if scratch and scratch.has_decoder:
                 yield f"encoders: {name} is an encoder-decoder, whose attention is not that of an encoder: leave it out"

@@ -62,9 +62,10 @@ class Parameters(Exhibit):
 
     def encoders_read(self, study: StudyView) -> list[Encoder]:
         """The encoders whose sizes the library does not know."""
-        from xlgrid.models.parameters import HUB
+        from xlgrid.data.published import HUB
 
-        return [Encoder(study.name, name) for name in self.encoders if study.encoders[name].hub not in HUB]
+        published = {name: study.encoders[name].repository for name in self.encoders}
+        return [Encoder(study.name, name) for name, on_hub in published.items() if not on_hub or on_hub.name not in HUB]
 
     def settings(self, study: StudyView) -> list[str]:
         methods = [study.methods[name].model_dump_json() for name in self.methods]
@@ -94,12 +95,10 @@ class Parameters(Exhibit):
         """
         import pandas as pd
 
-        from xlgrid.training.encoders import configuration
-
         study = plan.study
         rows: list[dict[str, Any]] = []
         for encoder in self.encoders:
-            config = configuration(study.encoders[encoder], plan.owned(Encoder(study.name, encoder)).folder)
+            config = study.encoders[encoder].planned_configuration(plan, encoder)
             for method in self.methods:
                 entry = study.methods[method]
                 count = added(config, entry.base, entry.options)

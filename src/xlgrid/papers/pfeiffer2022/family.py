@@ -1,9 +1,36 @@
 """The family of X-MOD's encoders: XLM-R with a dictionary of modules for languages in each layer."""
 
-from xlgrid.base.family import XLMR
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-XMOD = XLMR._replace(
-    modules="adapter_modules",
-    extended="xlgrid.papers.pfeiffer2022.xmod.modules:with_modules",
-    checkpoints="xlgrid.papers.pfeiffer2022.xmod.checkpoints",
-)
+from xlgrid.base.family import Family
+
+if TYPE_CHECKING:
+    from xlgrid.heads import Head
+
+
+@dataclass(frozen=True)
+class WithModules(Family):
+    """A family whose models have modules for languages."""
+
+    def problem(self, head: "Head") -> str | None:
+        if head.has_decoder:
+            return "a decoder has no modules for languages: name an encoder without them for this task"
+        return super().problem(head)
+
+    def model_class(self, head: "Head") -> Any:
+        from xlgrid.papers.pfeiffer2022.xmod.modules import with_modules
+
+        return with_modules(super().model_class(head))
+
+    def name_modules(self, folder: Path, names: Mapping[str, str]) -> None:
+        from xlgrid.papers.pfeiffer2022.xmod import checkpoints
+
+        if names:
+            checkpoints.rename_modules(folder, names)
+        checkpoints.check_modules(folder)
+
+
+XMOD = WithModules("XLMRoberta", lm_head=("lm_head",), decoder="lm_head.decoder", modules="adapter_modules")

@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import AutoConfig, XLMRobertaForTokenClassification
 
+from xlgrid.data.published import HUB
 from xlgrid.methods import make
-from xlgrid.models.parameters import HUB
 from xlgrid.papers.pfeiffer2020.parameters import added
 from xlgrid.plan.plan import Plan
 from xlgrid.study.schema import Study

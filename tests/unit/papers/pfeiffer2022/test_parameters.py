@@ -4,9 +4,9 @@ from typing import Any
 
 from transformers import AutoConfig
 
+from xlgrid.data.published import HUB
 from xlgrid.heads import HEADS
 from xlgrid.models import parameters
-from xlgrid.models.parameters import HUB
 
 
 def xmod(languages: int) -> Any:

@@ -13,7 +13,7 @@ from paper_fixture import compared, effect, listed_exhibits, switches
 from shipped import PUBLISHED, STUDIES
 
 from xlgrid.data.text import TextSettings
-from xlgrid.data.vocabulary import VocabularyEntry
+from xlgrid.data.vocabulary import TrainedVocabulary
 from xlgrid.exhibits import Table
 from xlgrid.exhibits.languages import Languages
 from xlgrid.papers.pfeiffer2020.madx import MadX
@@ -25,10 +25,10 @@ from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
+from xlgrid.study.encoders import ScratchEncoder, replicas
 from xlgrid.study.schema import Study
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks.mlm import Options as MlmOptions
-from xlgrid.training.encoders import replicas
 from xlgrid.training.recipe import Start, Training
 
 ROOT = Path(__file__).parents[4]
@@ -107,7 +107,7 @@ def test_groups_are_the_sets_of_tables_1_4_and_9(study: Study, languages: pd.Dat
 
 def test_encoders_are_pretrained_on_the_sets_that_their_names_state(study: Study) -> None:
     for name, entry in study.encoders.items():
-        if entry.scratch is None:
+        if not isinstance(entry, ScratchEncoder):
             continue
         matched = re.fullmatch(r"(xmod|shared-nm|shared)-(\d+)-(\d+)k(-model2)?", name)
         assert matched, name
@@ -277,7 +277,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "start": {*Start.model_fields},
         "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in MlmOptions.model_fields)},
         "text": {*TextSettings.model_fields},
-        "vocabularies": {*VocabularyEntry.model_fields},
+        "vocabularies": {*TrainedVocabulary.model_fields},
         "exhibits": {*Table.model_fields},
     }
     named = switches("pfeiffer2022.md")
@@ -306,7 +306,9 @@ def test_lists_of_languages_are_those_of_the_paper(study: Study, languages: pd.D
 
 
 def test_what_is_released_needs_no_training_on_text(released: Study, study: Study) -> None:
-    assert all(entry.hub and entry.modules and entry.vocabulary == "xlmr" for entry in released.encoders.values())
+    assert all(
+        entry.repository and entry.modules and entry.vocabulary == "xlmr" for entry in released.encoders.values()
+    )
     assert {run.task for run in runs(released)} == {"xnli", "wikiann", "xquad", "mlqa"}
     names = {f"xmod-{n}-{k}k" for n, k in SIZES}
     assert released.encoders.keys() == names
@@ -344,7 +346,7 @@ def test_the_miniature_has_every_exhibit_and_claim_of_the_paper(study: Study, mi
 
 def test_the_miniature_has_as_many_runs_and_cells_as_its_documentation_says(miniature: Study) -> None:
     page = " ".join((ROOT / "docs" / "papers" / "pfeiffer2022.md").read_text().split())
-    scratch = sum(entry.scratch is not None for entry in miniature.encoders.values())
+    scratch = sum(entry.is_trained for entry in miniature.encoders.values())
     assert f"{scratch} pre-trainings, {len(runs(miniature))} other runs and {len(cells(miniature)):,} cells" in page
 
 

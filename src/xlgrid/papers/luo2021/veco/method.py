@@ -1,6 +1,6 @@
 """The method plug-in: labels from both streams of VECO, with a translation of each input (Luo et al. 2021, section 3.1)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -46,6 +46,11 @@ class PlugIn(Method):
     def companion_language(self) -> str:
         return self.companion
 
+    def problems(self, study: Any, key: str, grid: str) -> Iterator[str]:
+        from xlgrid.papers.luo2021.veco import companions
+
+        yield from companions.problems(study, key, grid, self.companion)
+
     def install(self, model: "PreTrainedModel") -> None:
         """Add the cross-attention in the folder from which the encoder was loaded, and the inputs from S to the head.
 
@@ -67,7 +72,8 @@ class PlugIn(Method):
         """Cross-attention computes once, in the second stream; all other layers do in both streams, and for the companion."""
         return 1 if is_cross_attention(name) else 3
 
-    def accompany(self, tokens: Tokens, rows: Ints, device: "torch.device | str") -> dict[str, Any]:
+    def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
+        """The companions of some rows."""
         import torch
 
         if COMPANION_IDS not in tokens.columns:

@@ -17,7 +17,7 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
+from xlgrid.data.vocabulary import TrainedVocabulary, make_vocabulary
 from xlgrid.evaluation import cell, trained
 from xlgrid.heads.families import module_of
 from xlgrid.models import deltas, load
@@ -52,7 +52,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for architecture in ARCHITECTURES:
         pretrain(scratch(architecture), texts, folder / architecture, micro_batches="language")
     make_text("qa1", folder / "qa1.parquet", TextSettings(sentences=60, seed=0))
-    spec = VocabularyEntry(kind="xlmr", languages=("qa1",), size=250)
+    spec = TrainedVocabulary(kind="xlmr", languages=("qa1",), size=250)
     make_vocabulary(spec, [folder / "qa1.parquet"], folder / "added")
     tokenize([folder / "qa1.parquet"], folder / "added", "mlm", 64, folder / "qa1.arrow", split="train")
     (folder / "task.jsonl").write_text(

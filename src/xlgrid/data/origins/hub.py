@@ -1,0 +1,167 @@
+"""Data sets on the Hub, at a commit that the lock file keeps: read whole, or streamed."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field, model_validator
+
+from xlgrid.base.errors import Damaged
+from xlgrid.base.names import unknown
+from xlgrid.data import formats
+from xlgrid.data import lock as locks
+from xlgrid.data.origins.files import DELIMITED, OfFiles
+from xlgrid.data.origins.origin import check_braces
+from xlgrid.data.published import Repository
+from xlgrid.tasks import Task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Values that an error lists at most.
+_SHOWN = 20
+# Rows that are read at once.
+_ROWS = 1000
+
+
+class Hub(OfFiles):
+    """A repository on the Hub, at a commit that the lock file keeps."""
+
+    hub: str = Field(description="owner/name on the Hub")
+    files: str | None = Field(
+        None,
+        description="a pattern of the files in a repository that declares no configurations; {name} stands for the "
+        "configuration of the language, and {split} for the name of the split",
+    )
+
+    @model_validator(mode="after")
+    def _pattern_fits(self) -> Self:
+        check_braces("files", self.files, ("name", "split"))
+        return self
+
+    @classmethod
+    def describes(cls, fields: dict[str, Any]) -> bool:
+        return "hub" in fields
+
+    @property
+    def pattern(self) -> str | None:
+        return self.files
+
+    @property
+    def repository(self) -> Repository:
+        return Repository("dataset", self.hub, self.revision)
+
+    def named(self, split: str) -> str:
+        return "validation" if split == "dev" and "dev" not in self.splits else super().named(split)
+
+    def arguments(self, language: str, split: str) -> dict[str, Any]:
+        """The arguments of `datasets.load_dataset` that select a language, besides split and revision."""
+        name = self.configuration(language)
+        if self.files is None:
+            return {"path": self.hub, "name": name}
+        pattern = self.files.replace("{name}", name or language).replace("{split}", self.named(split))
+        return {"path": self.hub, "data_files": {self.named(split): pattern}}
+
+    def is_file(self, task: Task | None = None) -> bool:
+        """Whether a split is files of a repository on the Hub that are read as local files are. `datasets` reads no words, guesses
+        the types of values in csv, and takes no settings here."""
+        path = self.files or ""
+        return formats.type_of(path) in DELIMITED or bool(self.columns) or formats.has_words(path, self.reading(task))
+
+    def read(self, described: Task, language: str, split: str, lock: str | Path) -> "tuple[pa.Table, str]":
+        from datasets import load_dataset
+
+        commit, name, where = self._place(language, split, lock)
+        arguments, reading = self.arguments(language, split), self.reading(described)
+        try:
+            if self.is_file(described):
+                return _files(self.hub, arguments["data_files"][name], commit, reading)
+            arguments |= {"split": name, "revision": commit}
+            dataset = load_dataset(**arguments, **_as_text(arguments, reading))
+        except Damaged:
+            raise
+        except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
+            raise ValueError(f"cannot fetch {where}: {locks.said(error, 'dataset', self.hub)}") from error
+        return dataset.with_format("arrow")[:], where
+
+    def rows(
+        self, columns: Sequence[str], language: str, split: str, lock: str | Path | None
+    ) -> tuple[formats.Rows, str]:
+        if not lock:
+            raise ValueError(f"text from the Hub ({self.hub}) takes a lock file: pass --lock")
+        commit, name, where = self._place(language, split, lock)
+        return _stream(self.arguments(language, split) | {"revision": commit}, name, columns, where), where
+
+    def _place(self, language: str, split: str, lock: str | Path) -> tuple[str, str, str]:
+        """The commit, the name of the split, and a name of both for messages."""
+        commit, name = locks.commit(lock, "dataset", self.hub, self.revision), self.named(split)
+        return commit, name, f"{self.hub} ({self.configuration(language) or 'default'}, {name}, {commit[:7]})"
+
+    def __str__(self) -> str:
+        return self.hub
+
+
+def _stream(arguments: dict[str, Any], split: str, columns: Sequence[str], where: str) -> formats.Rows:
+    from datasets import load_dataset_builder
+    from pyarrow.dataset import ParquetFragmentScanOptions
+
+    count = 0
+    try:
+        # These lines do what `load_dataset(..., streaming=True)` does, and set an option that not all builders have.
+        builder = load_dataset_builder(**arguments)
+        if hasattr(builder.config, "fragment_scan_options"):
+            # A buffer ahead of the reader would keep all that was read of a file until the file ends.
+            builder.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False)
+        if hasattr(builder.config, "keep_default_na"):
+            # In csv, words such as NA and null are text, as in local files.
+            builder.config.keep_default_na, builder.config.na_filter = False, False
+        dataset = builder.as_streaming_dataset(split=split)
+        # The reader's last references end with this block: threads that live on to the end of the process abort it.
+        with closing(iter(dataset.with_format("arrow").iter(_ROWS))) as tables:
+            del dataset
+            for table in tables:
+                formats.check_columns(columns, table.column_names, where)
+                yield from formats.batch_rows(table, columns)
+                count += table.num_rows
+    except Damaged:
+        raise
+    except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
+        raise ValueError(
+            f"cannot fetch {where}, after {count:,} rows: {locks.said(error, 'dataset', arguments['path'])}; "
+            "if it was the network, run the same command again, which begins anew"
+        ) from error
+
+
+def _as_text(arguments: Mapping[str, Any], reading: formats.Reading) -> dict[str, Any]:
+    """The arguments with which `datasets` reads values of csv and tsv as text; none for files of other types."""
+    from datasets import Features, Value, load_dataset, load_dataset_builder
+
+    whole_set = {key: value for key, value in arguments.items() if key != "split"}
+    if not hasattr(load_dataset_builder(**whole_set).config, "keep_default_na"):
+        return {}
+    missing: dict[str, Any] = {"keep_default_na": False, "na_values": [*reading.missing]}
+    first: dict[str, Any] = next(iter(load_dataset(**arguments, **missing, streaming=True)), {})
+    return missing | ({"features": Features({column: Value("string") for column in first})} if first else {})
+
+
+def _files(repository: str, pattern: str, commit: str, reading: formats.Reading) -> tuple["pa.Table", str]:
+    """The rows of the files of a repository that a pattern names, in the order of the files' names, and a name for them in messages."""
+    import pyarrow as pa
+    from huggingface_hub import hf_hub_download, list_repo_files
+
+    where = f"{repository} ({pattern}, {commit[:7]})"
+    present = list_repo_files(repository, repo_type="dataset", revision=commit)
+    # A file whose name has a bracket in it is no pattern.
+    paths = [pattern] if pattern in present else sorted(path for path in present if formats.matches(pattern, path))
+    if not paths:
+        raise Damaged(f"{where}: {unknown('file', pattern, sorted(present)[:_SHOWN])}: correct `files`")
+    files = [hf_hub_download(repository, path, repo_type="dataset", revision=commit) for path in paths]
+    first, *others = (formats.read_table(file, reading) for file in files)
+    for path, other in zip(paths[1:], others, strict=True):
+        if {*other.column_names} != {*first.column_names}:
+            raise Damaged(
+                f"{where}: {path} has the columns {', '.join(other.column_names)}, and {paths[0]} has {', '.join(first.column_names)}: choose files "
+                "with the same columns"
+            )
+    return pa.concat_tables([first, *(other.select(first.column_names) for other in others)]), where

@@ -1,0 +1,55 @@
+"""The commands that the rules of this paper call."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xlgrid.cli.options import (
+    Columns,
+    EncoderFolder,
+    Kind,
+    Language,
+    LockFile,
+    Output,
+    RunFolder,
+    VocabularyFolder,
+    folder_of,
+)
+from xlgrid.warm import MODELS
+
+# What each command imports when it runs.
+LIBRARIES = {"label-data": ("xlgrid.papers.luo2021.labels", *MODELS)}
+
+
+def fetch_unlabelled(
+    kind: Kind,
+    language: Language,
+    source: Annotated[str, typer.Option(help="where the rows come from, in the keys of `data` of a study, as JSON")],
+    lock: LockFile,
+    output: Output,
+    columns: Columns = "{}",
+) -> None:
+    """Read the training set of a task in a language, without labels, which `xlgrid label-data` then gives."""
+    from xlgrid.papers.luo2021.labels import fetch_unlabelled
+
+    fetch_unlabelled(kind, json.loads(source), language, output, lock, json.loads(columns))
+
+
+def label_data(
+    kind: Kind,
+    language: Language,
+    data: Annotated[Path, typer.Argument(help="the file of rows without labels")],
+    run: RunFolder,
+    encoder: EncoderFolder,
+    vocabulary: VocabularyFolder,
+    max_length: Annotated[int, typer.Option(help="the most tokens of an input")],
+    output: Output,
+    columns: Columns = "{}",
+) -> None:
+    """Give rows of a task the labels that the model of a run predicts."""
+    from xlgrid.papers.luo2021.labels import label_data
+
+    folders = (folder_of(run), folder_of(encoder), folder_of(vocabulary))
+    label_data(*folders, data, language, kind, max_length, output, json.loads(columns))

@@ -1,0 +1,88 @@
+"""mBART from scratch: an encoder and a decoder of transformers (Liu et al. 2020), by denoising."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from xlgrid.architectures.architecture import Architecture, Use
+from xlgrid.heads import Head
+from xlgrid.heads.language_modelling.mlm import MASKED, Masked
+from xlgrid.heads.tokens import Tokens
+from xlgrid.papers.luo2021.mbart.denoising import Denoising, DenoisingHead
+from xlgrid.papers.luo2021.mbart.models import LANGUAGES, language_tokens
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+
+class MBart(Architecture):
+    """mBART (Liu et al. 2020). It learns to restore a text of `languages` from a damaged copy, and to translate a damaged text of `bitext`."""
+
+    architecture: Literal["mbart"] = Field(description="an encoder and a decoder of transformers' mBART")
+    kind: Literal["xlmr"] = Field("xlmr", description="the vocabulary is that of XLM-R")
+    denoising: Denoising = Field(Denoising(), description="the noise, and what the decoder predicts")
+    layers: PositiveInt = Field(4, description="layers of the encoder, and as many of the decoder")
+
+    @model_validator(mode="after")
+    def _masks_are_stated_once(self) -> Self:
+        if self.denoising.noise == "spans" and self.masked != Masked():
+            raise ValueError(
+                "masked has the shares of single tokens, and `denoising` masks spans: write `share` in `denoising`, or set its `noise: "
+                "tokens`"
+            )
+        return self
+
+    @property
+    def model_type(self) -> str:
+        return "mbart"
+
+    @property
+    def has_decoder(self) -> bool:
+        return True
+
+    def problems(self, use: Use) -> Iterator[tuple[str, str]]:
+        for method, (base, is_started) in use.methods.items():
+            if base != "full-ft" or is_started:
+                what = f"of base {base}" if base != "full-ft" else "which begins with a run on text"
+                yield (
+                    "method",
+                    f"an mBART takes full-ft without `start`, got method {method}, {what}: put the encoder into a grid of its own with a "
+                    "method of `base: full-ft`",
+                )
+        if strange := [code for code in use.languages if code not in self.languages]:
+            yield (
+                "",
+                f"an mBART has a token for each of {', '.join(self.languages)}, and none for {', '.join(strange)}: leave these out, or add "
+                "them to `languages` of its `scratch`",
+            )
+
+    def configuration(self, vocabulary_size: int) -> "PreTrainedConfig":
+        from transformers import MBartConfig
+
+        entries: dict[str, Any] = {}
+        for side in ("encoder", "decoder"):
+            entries |= {
+                f"{side}_layers": self.layers,
+                f"{side}_attention_heads": self.heads,
+                f"{side}_ffn_dim": self.intermediate,
+            }
+        entries |= {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+        entries |= {"d_model": self.hidden, "max_position_embeddings": self.max_length}
+        # Tokens of languages follow those of the vocabulary.
+        entries |= {LANGUAGES: [*self.languages], "vocab_size": vocabulary_size + len(self.languages)}
+        # The published mBART (facebook/mbart-large-cc25) scales its embeddings by the root of their size.
+        entries |= {"scale_embedding": True, "forced_eos_token_id": None}
+        return MBartConfig(**entries, dropout=self.dropout, attention_dropout=self.dropout)
+
+    def objectives(self, model: "PreTrainedModel", train: Tokens) -> tuple[Head, Head]:
+        head = DenoisingHead(language_tokens(model.config), self.denoising, self.masked)
+        return head, head
+
+    def uncounted_work(self, attention: float, output: int, tlm: float) -> float:
+        of_bitext = tlm if self.bitext else 0.0
+        of_masked = self.denoising.share if self.denoising.noise == "spans" else self.masked.mono
+        predicted = of_bitext + (1 - of_bitext) * (1.0 if self.denoising.predict == "all" else of_masked)
+        # A decoder has as many layers as the encoder, with self- and cross-attention. The parameters count the output embeddings at
+        # the tokens that MLM predicts.
+        return 3 * attention + round(6 * (predicted - MASKED) * output)

@@ -1,0 +1,80 @@
+"""What a study needs from the network, the command of Snakemake that fetches it, and what a machine without a network needs."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from xlgrid.base.yaml_files import read_yaml
+from xlgrid.plan.load import named, options_of
+from xlgrid.plan.plan import Plan
+from xlgrid.plan.workflow import read_settings
+from xlgrid.preflight.files import by_hand_lines, downloads_of, materials
+
+# The settings of a project: in a clone at the top, in a folder that snakedeploy has made below config/.
+CONFIGS = (Path("config.yaml"), Path("config/config.yaml"))
+# Where Snakemake notes with which settings each file was made.
+RECORDS = ".snakemake/metadata"
+
+
+def lock_file() -> str:
+    """The lock file that the settings of the project in this folder name.
+
+    Raises:
+        ValueError: there is no such file, so that this folder is no project of xlgrid, or a setting in it is wrong.
+    """
+    config = next((path for path in CONFIGS if path.is_file()), None)
+    if config is None:
+        raise ValueError(
+            f"no {CONFIGS[0]} in {Path.cwd()}, which names the lock file: run this in the folder of a project, or name the file with --lock"
+        )
+    _, values = read_yaml(config)
+    if values is not None and not isinstance(values, dict):
+        raise ValueError(
+            f"{config} has settings, each with a value (study: demo), got {str(values)[:40]!r}: correct the file"
+        )
+    # A workflow that takes xlgrid in as a module may have settings of its own there.
+    return read_settings(values or {}, is_module=True).hub_lock
+
+
+def targets(plan: Plan) -> list[str]:
+    """The files that rules fetch for a study: those of the Hub, and those that `downloads` of the study has an address for."""
+    taken = materials(plan)
+    downloads = (file for file, found in downloads_of(plan, taken).items() if found.urls)
+    return list(dict.fromkeys([*(material.product.path for material in taken if material.repository), *downloads]))
+
+
+def command(plan: Plan, wanted: Sequence[str], cores: int) -> list[str]:
+    """The command that makes the files of a study that are missing, each at the commit that the lock file keeps.
+
+    Args:
+        wanted: see `targets`.
+    """
+    options = ["--cores", str(cores), "--keep-going", "--rerun-incomplete", *options_of(named(plan))]
+    return ["snakemake", *options, "--", *wanted]
+
+
+def by_hand(plan: Plan) -> Iterator[str]:
+    """What the study needs beside what is fetched, and a person has to get, in lines."""
+    for line in by_hand_lines(plan, materials(plan)):
+        yield f"not fetched: {line.thing}: {line.text}"
+
+
+def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
+    """What to do with the files that have been fetched, in lines.
+
+    Args:
+        wanted: see `targets`.
+    """
+    # The folders of encoders and data of a study, and those of files from elsewhere.
+    folders = dict.fromkeys("/".join(path.split("/")[: 3 if path.startswith("results/") else 1]) for path in wanted)
+    study = plan.study.name
+    # A workflow of someone else, which takes the rules in, need not have xlgrid's settings.
+    lock = lock_file() if any(path.is_file() for path in CONFIGS) else read_settings({}).hub_lock
+    is_locked = Path(lock).exists()
+    committed = f"; commit {lock} to git beside {plan.path or study}" if is_locked else ""
+    yield f"{len(wanted)} files are there{committed}"
+    yield "For a machine without a network, copy these to the same places in a clone of this project there, with their times:"
+    copied = [*([lock] if is_locked else []), RECORDS, *folders]
+    yield f"  rsync -aR {shlex.join(copied)} HOST:PROJECT/"
+    words = ["snakemake", "--profile", "laptop", *options_of(named(plan)), "--", f"results/{study}/report.html"]
+    yield f"and there run: HF_HUB_OFFLINE=1 {shlex.join(words)}"

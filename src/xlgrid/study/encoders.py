@@ -1,0 +1,670 @@
+"""The encoders of a study: a class for each place that an encoder comes from, with everything that depends on the place."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
+
+from xlgrid.architectures import PRETRAINING, Architecture, Use
+from xlgrid.architectures.scratch import Scratch
+from xlgrid.base.errors import Damaged, first_sentence
+from xlgrid.base.names import among
+from xlgrid.base.settings import plainly
+from xlgrid.base.unions import by_key
+from xlgrid.data.checkpoints import LAYER_COUNTS, first_layers
+from xlgrid.data.encoders import encoder_files
+from xlgrid.data.published import HUB, InFolder, Obtained, OnHub
+from xlgrid.data.sources import no_data
+from xlgrid.data.vocabulary import FolderVocabulary, HubVocabulary, TrainedVocabulary, VocabularyEntry
+from xlgrid.languages.sources import Source, Target
+from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.product import Inputs, Settings
+from xlgrid.study.languages import LANGUAGE
+from xlgrid.synthetic.artificial import is_artificial
+from xlgrid.tasks import mlm
+from xlgrid.training.new_head import LmHead
+from xlgrid.training.recipe import Recipe, Training
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+    from xlgrid.plan.plan import Plan
+    from xlgrid.study.schema import Study
+
+# The settings of `Training` of encoders from scratch, where a study says nothing else.
+TRAINING: dict[str, Any] = {
+    "steps": 1500,
+    "lr": 1e-3,
+    "batch_size": 32,
+    "weight_decay": 0.01,
+    "alpha": 0.7,
+    "evaluations": 2,
+    "keep": "last",
+}
+
+# Likewise of new language-modelling heads. Fewer weights take fewer steps, and a higher rate.
+HEAD_TRAINING: dict[str, Any] = TRAINING | {"steps": 500, "lr": 3e-3}
+
+Fact = StrictInt | StrictFloat | StrictStr
+
+
+class EncoderEntry(Obtained):
+    """An encoder of a study. A subclass is a place that it comes from.
+
+    Attributes:
+        rule: the rule that makes it.
+        is_trained: whether weights of the encoder are trained here.
+    """
+
+    rule: ClassVar[str]
+    is_trained: ClassVar[bool] = False
+    facts: dict[str, Fact] = Field(
+        {},
+        description="names and values of your own, which exhibits use as axes: {variant: xmod, languages: 60, updates: "
+        "125000}; an encoder that is trained here has `languages`, their number, and `updates`, its steps, unless they are "
+        "written",
+    )
+
+    def known_facts(self, study: "Study") -> dict[str, Fact]:
+        """The facts that are written, and those that follow from the entry."""
+        return self.facts
+
+    @property
+    def before(self) -> str | None:
+        """The encoder from which this one is made."""
+        return None
+
+    @property
+    def parts(self) -> dict[Target, str]:
+        """Language or pair -> the task whose tokens are read for it, of an encoder that is trained here; others have none."""
+        return {}
+
+    @property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """Key of the entry -> the languages of the texts that are read for it."""
+        return {}
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of an input; None if the encoder's files alone show it."""
+        return None
+
+    @property
+    def own_vocabulary(self) -> VocabularyEntry | None:
+        """The vocabulary of the encoder; None if it names one, or has that of another."""
+        return None
+
+    def vocabulary_of(self, study: "Study", name: str) -> str:
+        """The name of the encoder's vocabulary.
+
+        Args:
+            name: that of the encoder, here and in the other methods.
+        """
+        raise NotImplementedError
+
+    def modules_of(self, study: "Study") -> list[str] | None:
+        """The languages of the encoder's modules; None if it has none for languages, or if its files alone say which."""
+        return None
+
+    def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
+        """The same for all encoders that differ by seeds alone; None for an encoder for which nothing is drawn at random.
+
+        Args:
+            first_replica: encoder -> what stands for it, of those from which this one is made.
+        """
+        return None
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        """The names in the entry that the study lacks, and what does not go together with the entries that they name."""
+        yield from ()
+
+    def problems_of_use(self, study: "Study", use: Use) -> Iterator[tuple[str, str]]:
+        """The mistakes in a grid that uses the encoder, as (key of the grid, what is wrong)."""
+        yield from ()
+
+    def problems_of_texts(self, study: "Study", name: str) -> Iterator[str]:
+        """What does not suit the encoder in the tasks whose tokens are read for it; these tasks exist."""
+        yield from ()
+
+
+class _WithVocabulary(EncoderEntry):
+    """An encoder with a vocabulary of its own, or one that it names, and with a configuration of its own."""
+
+    vocabulary: str | None = Field(
+        None,
+        description="a vocabulary of the study, or an encoder whose vocabulary this one shares; absent: a vocabulary of its own",
+    )
+
+    def vocabulary_of(self, study: "Study", name: str) -> str:
+        return self.vocabulary or name
+
+    def configuration(self, folder: str | Path, most_entries: int | None = None) -> "PreTrainedConfig":
+        """The configuration of the encoder, with as many layers as it keeps.
+
+        Args:
+            folder: the folder in which the encoder is or will be.
+            most_entries: those of the vocabulary that the encoder names, if they are known.
+
+        Raises:
+            ValueError: an encoder of the Hub has not been fetched, and is not in `xlgrid.data.published.HUB`; or an encoder from scratch
+                has not been made, and its vocabulary is not trained here; or it, or its copy in the folder, has fewer layers than it should
+                keep.
+        """
+        raise NotImplementedError
+
+    def planned_configuration(self, plan: "Plan", name: str) -> "PreTrainedConfig":
+        """`configuration` in the folder of a plan."""
+        vocabulary = plan.study.all_vocabularies[self.vocabulary_of(plan.study, name)]
+        return self.configuration(plan.owned(Encoder(plan.study.name, name)).folder, vocabulary.most_entries)
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
+        yield from among(f"encoders.{name}", "vocabulary", filter(None, [self.vocabulary]), study.all_vocabularies)
+
+
+class _Published(_WithVocabulary):
+    """An encoder from the Hub or from a folder."""
+
+    rule: ClassVar[str] = "fetch_encoder"
+    layers: PositiveInt | None = Field(None, description="the number of layers to keep, the first ones; absent: all")
+    modules: dict[str, str] = Field(
+        {},
+        description="for an encoder with modules for languages, such as X-MOD: language of the study: name of its module in the "
+        "checkpoint, where the two differ, as in {en: en_XX}; modules that are not listed keep their names",
+    )
+
+    @model_validator(mode="after")
+    def _modules_differ(self) -> Self:
+        names = [*self.modules.values()]
+        if doubles := sorted({name for name in names if names.count(name) > 1}):
+            codes = [code for code, name in self.modules.items() if name == doubles[0]]
+            raise ValueError(
+                f"modules: {' and '.join(codes)} have the same module {doubles[0]}: name one for each language"
+            )
+        return self
+
+    def inputs(self, plan: "Plan", encoder: Encoder) -> Inputs:
+        """The files from which the encoder is made."""
+        files = encoder_files(self.folder, plan.study.downloads) if self.folder else []
+        return {"vocabulary": _vocabulary(plan, encoder), "files": files}
+
+    def settings(self, study: "Study", name: str) -> Settings:
+        """The settings of the command that makes the encoder."""
+        modules = json.dumps(self.modules, separators=(",", ":"), sort_keys=True)
+        changes = [f"--modules={modules}"] if self.modules else []
+        changes += [f"--layers={self.layers}"] if self.layers else []
+        return self.origin | {"changes": changes}
+
+    def known_config(self, study: "Study", name: str) -> dict[str, Any]:
+        """What is known of the encoder's config.json; nothing, or entries with `model_type`."""
+        config = self.whole_config(Path(Encoder(study.name, name).folder))
+        return config | dict.fromkeys(config.keys() & {*LAYER_COUNTS}, self.layers) if self.layers else config
+
+    def whole_config(self, copy: Path) -> dict[str, Any]:
+        """What is known of config.json with all layers; nothing, or entries with `model_type`.
+
+        Args:
+            copy: the folder in which the encoder is or will be.
+        """
+        raise NotImplementedError
+
+    def modules_of(self, study: "Study") -> list[str] | None:
+        return [*self.modules] or None
+
+    def configuration(self, folder: str | Path, most_entries: int | None = None) -> "PreTrainedConfig":
+        config = self._whole_configuration(Path(folder))
+        for entry, value in (first_layers(config.to_dict(), self.layers) if self.layers else {}).items():
+            setattr(config, entry, value)
+        return config
+
+    def _whole_configuration(self, copy: Path) -> "PreTrainedConfig":
+        """`configuration`, with all layers where the encoder is not cut yet."""
+        kept = _read(copy / "encoder.json").get("layers")
+        own = [Path(self.folder)] if self.folder else []
+        # The copy may have been cut to fewer layers than the study asks for now.
+        places = [*own, copy] if self.layers or kept else [copy, *own]
+        place = next((place for place in places if (place / "config.json").is_file()), None)
+        if place is None:
+            raise _size_is_unknown(self.origin["place"], copy)
+        if place == copy and kept and not (self.layers and self.layers <= kept):
+            raise ValueError(
+                f"{copy} has the first {kept} layers alone, and the study asks for {self.layers or 'all'}: delete {copy}, and "
+                "the encoder is fetched again"
+            )
+        return _configuration_in(place)
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
+        yield from among(f"encoders.{name}.modules", LANGUAGE, self.modules, study.languages)
+
+
+class HubEncoder(OnHub, _Published):
+    """An encoder from the Hugging Face Hub."""
+
+    @property
+    def own_vocabulary(self) -> VocabularyEntry | None:
+        return None if self.vocabulary else HubVocabulary(hub=self.hub, revision=self.revision)
+
+    def whole_config(self, copy: Path) -> dict[str, Any]:
+        known = HUB.get(self.hub, {})
+        # The folder may still have the encoder of an earlier version of the study.
+        is_fetched = not known and _read(copy / "encoder.json").get("hub") == self.hub
+        return _described(copy) if is_fetched else known
+
+    def _whole_configuration(self, copy: Path) -> "PreTrainedConfig":
+        from transformers import AutoConfig
+
+        return AutoConfig.for_model(**HUB[self.hub]) if self.hub in HUB else super()._whole_configuration(copy)
+
+
+class FolderEncoder(InFolder, _Published):
+    """An encoder from a folder."""
+
+    @property
+    def own_vocabulary(self) -> VocabularyEntry | None:
+        return None if self.vocabulary else FolderVocabulary(path=self.path)
+
+    def whole_config(self, copy: Path) -> dict[str, Any]:
+        return _described(Path(self.path))
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
+        path = Path(self.path, "config.json")
+        if self.layers and path.is_file():
+            try:
+                first_layers(json.loads(path.read_text(encoding="utf-8")), self.layers)
+            except ValueError as error:
+                yield f"encoders.{name}.layers: {error}"
+
+
+class TrainedEncoder(EncoderEntry):
+    """An encoder that is trained here.
+
+    Attributes:
+        key: the key of the entry that describes what is trained.
+        defaults: the settings of the training, where the study says nothing else.
+        refused: setting of a training -> why this one does not take it.
+    """
+
+    rule: ClassVar[str] = "pretrain"
+    is_trained: ClassVar[bool] = True
+    key: ClassVar[str]
+    defaults: ClassVar[dict[str, Any]] = TRAINING
+    refused: ClassVar[dict[str, str]] = {
+        "dev_targets": "pre-training is evaluated on the text of its languages: leave out `dev_targets`"
+    }
+    if TYPE_CHECKING:
+        training: dict[str, Any]
+
+    @model_validator(mode="after")
+    def _training_exists(self) -> Self:
+        try:
+            conflict = self.pretraining.conflict
+        except ValidationError as error:
+            raise ValueError(f"training: {plainly(error)}") from None
+        for setting, problem in self.refused.items():
+            if setting in self.training:
+                raise ValueError(f"training: {problem}")
+        for given, default in (("batch_tokens", "batch_size"), ("epochs", "steps")):
+            if given in self.training and default not in self.training:
+                raise ValueError(
+                    f"training: `{default}` has a default for encoders, which wins over `{given}`: write `{default}: null` beside `{given}`, or "
+                    f"`{default}` alone"
+                )
+        if conflict:
+            raise ValueError(f"training: {conflict[1]}")
+        return self
+
+    @property
+    def described(self) -> Architecture | LmHead:
+        """What is trained."""
+        described: Architecture | LmHead = getattr(self, self.key)
+        return described
+
+    @property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        return {self.key: self.described.languages}
+
+    @property
+    def pretraining(self) -> Training:
+        """The settings of the training."""
+        return Training.model_validate(self.defaults | self.training)
+
+    def recipe(self, study: str, encoder: str) -> Recipe:
+        """The resolved recipe of the training, by the names of the study and the encoder."""
+        names = {"study": study, "task": self.described.task, "kind": "mlm", "encoder": encoder}
+        method = {"method": "full-ft", "base": "full-ft"}
+        fields = {"source": "+".join(self.parts), "seed": self.described.seed, "training": self.pretraining}
+        return Recipe.model_validate({**names, **method, **fields, self.key: self.described})
+
+    def inputs(self, plan: "Plan", encoder: Encoder) -> Inputs:
+        study, vocabulary = encoder.study, self.vocabulary_of(plan.study, encoder.encoder)
+        inputs: Inputs = {"vocabulary": _vocabulary(plan, encoder)}
+        for split in ("train", "dev"):
+            of_parts = [Tokens(study, task, vocabulary, part, split) for part, task in self.parts.items()]
+            inputs[split] = [plan.owned(tokens).path for tokens in of_parts]
+        return {**inputs, "begin": [plan.owned(Encoder(study, self.before)).path] if self.before else []}
+
+    def settings(self, study: "Study", name: str) -> Settings:
+        return {"recipe": self.recipe(study.name, name).identity()}
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
+        place, texts = f"encoders.{name}.{self.key}", [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
+        yield from among(f"{place}.languages", LANGUAGE, self.described.languages, study.languages)
+        yield from among(f"{place}.task", "task of kind `mlm`", [self.described.task], texts)
+
+
+class ScratchEncoder(TrainedEncoder, _WithVocabulary):
+    """An encoder that is pre-trained here, on texts of the study."""
+
+    key: ClassVar[str] = "scratch"
+    refused: ClassVar[dict[str, str]] = TrainedEncoder.refused | {
+        "dropout": "an encoder from scratch has the dropout of `scratch`, also in later runs: state it there"
+    }
+    scratch: Scratch = Field(description="what the encoder is made of, and how it is pre-trained")
+    training: dict[str, Any] = Field(
+        {},
+        description=f"settings of the pre-training; {', '.join(f'{k} {v}' for k, v in TRAINING.items())} where absent",
+    )
+
+    @model_validator(mode="after")
+    def _one_size_of_vocabulary(self) -> Self:
+        if self.vocabulary and "vocab" in self.scratch.model_fields_set:
+            raise ValueError(
+                "scratch.vocab is the size of a vocabulary of its own, but the encoder has `vocabulary`: leave out one of the two"
+            )
+        return self
+
+    def known_facts(self, study: "Study") -> dict[str, Fact]:
+        updates = self.pretraining.steps or 0
+        return {"languages": len(self.scratch.languages), "updates": updates, **self.facts}
+
+    @property
+    def before(self) -> str | None:
+        return self.scratch.begins_with
+
+    @property
+    def parts(self) -> dict[Target, str]:
+        return {part: self.scratch.task_of(part) for part in Source(self.scratch.source).parts}
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.scratch.max_length
+
+    @property
+    def own_vocabulary(self) -> VocabularyEntry | None:
+        if self.vocabulary:
+            return None
+        scratch = self.scratch
+        return TrainedVocabulary(
+            kind=scratch.kind, languages=scratch.languages, size=scratch.vocab, max_length=scratch.max_length
+        )
+
+    def known_config(self, study: "Study", name: str) -> dict[str, Any]:
+        return self.scratch.known
+
+    def modules_of(self, study: "Study") -> list[str] | None:
+        return [*self.scratch.modules] or None
+
+    def configuration(self, folder: str | Path, most_entries: int | None = None) -> "PreTrainedConfig":
+        folder = Path(folder)
+        if (folder / "config.json").is_file():
+            return _configuration_in(folder)
+        if most_entries or not self.vocabulary:
+            return self.scratch.configuration(most_entries or self.scratch.vocab)
+        raise _size_is_unknown(folder.name, folder)
+
+    def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
+        scratch = self.scratch.seedless(first_replica.get(self.scratch.begins_with or ""))
+        return self.model_copy(update={"scratch": scratch})
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
+        scratch, place = self.scratch, f"encoders.{name}.scratch"
+        aligned = [code for pair in scratch.bitext for code in pair]
+        yield from among(f"{place}.bitext", "language of this encoder", aligned, scratch.languages)
+        has_customs = study.text.customs.facts and any(map(is_artificial, aligned))
+        if has_customs and not scratch.bitext_task:
+            yield (
+                f"{place}.bitext: texts with customs are not parallel, because each artificial language has its own: "
+                "leave out `bitext`, or `text.customs`"
+            )
+        of_pairs = [
+            key
+            for key, entry in study.tasks.items()
+            if entry.kind == "mlm" and entry.data and len(entry.task.inputs) == 2
+        ]
+        wanted = "task of kind `mlm` with `data` and two `inputs`"
+        yield from among(f"{place}.bitext_task", wanted, filter(None, [scratch.bitext_task]), of_pairs)
+        yield from self._problems_of_beginning(study, name)
+        shared = study.all_vocabularies.get(self.vocabulary or "")
+        if isinstance(shared, TrainedVocabulary) and scratch.kind != shared.kind:
+            yield (
+                f"encoders.{name}: the encoder is of kind {scratch.kind}, but its vocabulary {self.vocabulary} of kind "
+                f"{shared.kind}: give both the same `kind`"
+            )
+
+    def _problems_of_beginning(self, study: "Study", name: str) -> Iterator[str]:
+        """An encoder that begins with another has the type, the sizes and the vocabulary of that encoder, which does not begin with it
+        in turn."""
+        if not (begin := self.before):
+            return
+        place, others = f"encoders.{name}.scratch.begin", [key for key in study.encoders if key != name]
+        if begin not in others:
+            yield from among(place, "encoder that is there before", [begin], others)
+        elif name in (before := encoders_before(study.encoders, name)):
+            yield f"{place}: {' begins with '.join([name, *before])}: name an encoder that is there before"
+        elif (vocabulary := study.vocabulary_of(begin)) != study.vocabulary_of(name):
+            yield (
+                f"{place}: {begin} has the vocabulary {vocabulary}, and {name} has {study.vocabulary_of(name)}, whose tokens would "
+                f"get embeddings of others: add `vocabulary: {vocabulary}`"
+            )
+        elif (config := study.encoders[begin].known_config(study, begin)) and (problem := self.scratch.misfit(config)):
+            yield f"{place}: {begin} {problem}"
+
+    def problems_of_use(self, study: "Study", use: Use) -> Iterator[tuple[str, str]]:
+        return self.scratch.problems(use)
+
+    def problems_of_texts(self, study: "Study", name: str) -> Iterator[str]:
+        scratch, place = self.scratch, f"encoders.{name}.scratch"
+        for task in dict.fromkeys(self.parts.values()):
+            if limit := limit_of(study, task, name):
+                what, user, most = limit
+                yield (
+                    f"{place}: inputs of up to {study.tasks[task].max_length} tokens, those of task {task}, are too long for {what} "
+                    f"{user}, which takes {most}: give tasks.{task} `kind: mlm` and `max_length: {most}`, or raise the {what}'s"
+                )
+        if scratch.bitext_task and (data := study.tasks[scratch.bitext_task].data):
+            for part in map(Target, map("-".join, scratch.bitext)):
+                for split in ("train", "dev"):
+                    if not (origin := data.of(split, part)).has(part):
+                        yield f"{place}.bitext: {no_data(scratch.bitext_task, origin, split, part)}"
+        options = mlm.Options(**study.tasks[scratch.task].options)
+        for key, problem in scratch.problems_of_text(options.lines, options.documents):
+            yield f"{place}.{key}: {problem}"
+
+
+class _OfAnother(EncoderEntry):
+    """An encoder that is made from another one of the study, and has the shape and the vocabulary of that one."""
+
+    of: str
+
+    @property
+    def before(self) -> str | None:
+        return self.of
+
+    def vocabulary_of(self, study: "Study", name: str) -> str:
+        return study.vocabulary_of(self.of)
+
+    def known_facts(self, study: "Study") -> dict[str, Fact]:
+        return study.encoders[self.of].known_facts(study) | self.facts
+
+    def known_config(self, study: "Study", name: str) -> dict[str, Any]:
+        return study.encoders[self.of].known_config(study, self.of)
+
+    def modules_of(self, study: "Study") -> list[str] | None:
+        return study.encoders[self.of].modules_of(study)
+
+    def planned_configuration(self, plan: "Plan", name: str) -> "PreTrainedConfig":
+        return plan.study.encoders[self.of].planned_configuration(plan, self.of)
+
+    def problems_of_use(self, study: "Study", use: Use) -> Iterator[tuple[str, str]]:
+        return study.encoders[self.of].problems_of_use(study, use)
+
+
+class Checkpoint(_OfAnother):
+    """An encoder from scratch as it was after a step of its pre-training."""
+
+    rule: ClassVar[str] = "snapshot_encoder"
+    of: str = Field(description="an encoder of the study from `scratch`")
+    step: PositiveInt = Field(description="the step, one of the `snapshots` in the `training` of that encoder")
+
+    def known_facts(self, study: "Study") -> dict[str, Fact]:
+        return study.encoders[self.of].known_facts(study) | {"updates": self.step} | self.facts
+
+    def inputs(self, plan: "Plan", encoder: Encoder) -> Inputs:
+        return {"encoder": plan.owned(Encoder(encoder.study, self.of)).path}
+
+    def settings(self, study: "Study", name: str) -> Settings:
+        return {"step": self.step}
+
+    def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
+        return self.model_copy(update={"of": first_replica.get(self.of, self.of)})
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        others = {key: entry for key, entry in study.encoders.items() if isinstance(entry, ScratchEncoder)}
+        yield from among(f"encoders.{name}.of", "encoder from scratch", [self.of], others)
+        kept = others[self.of].pretraining.snapshots if self.of in others else (self.step,)
+        if self.step not in kept:
+            yield (
+                f"encoders.{name}.step: the pre-training of {self.of} keeps the steps {', '.join(map(str, kept)) or 'none'}, "
+                f"not {self.step}: add it to `snapshots` in its `training`"
+            )
+
+
+class EncoderWithHead(_OfAnother, TrainedEncoder):
+    """An encoder from the Hub or a folder, which lacks a language-modelling head, with such a head, which is trained here."""
+
+    key: ClassVar[str] = "lm_head"
+    defaults: ClassVar[dict[str, Any]] = HEAD_TRAINING
+    refused: ClassVar[dict[str, str]] = TrainedEncoder.refused | {
+        "snapshots": "the training of a head has no snapshots: leave out `snapshots`"
+    }
+    of: str = Field(description="an encoder of the study, from `hub` or `path`")
+    lm_head: LmHead = Field(description="the head, which all runs on this encoder share")
+    training: dict[str, Any] = Field(
+        {},
+        description=f"settings of the training; where absent, those of `scratch`, but steps {HEAD_TRAINING['steps']} and lr "
+        f"{HEAD_TRAINING['lr']}",
+    )
+
+    @property
+    def parts(self) -> dict[Target, str]:
+        return dict.fromkeys(map(Target, self.lm_head.languages), self.lm_head.task)
+
+    def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
+        head = self.lm_head.model_copy(update={"seed": 0})
+        return self.model_copy(update={"of": first_replica.get(self.of, self.of), "lm_head": head})
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        published = [key for key, entry in study.encoders.items() if isinstance(entry, _Published)]
+        yield from among(f"encoders.{name}.of", "encoder from `hub` or `path`", [self.of], published)
+        yield from super().problems(study, name)
+
+
+# Key -> the class of the encoders whose entries have this key.
+MEMBERS: dict[str, type[EncoderEntry]] = {
+    "hub": HubEncoder,
+    "path": FolderEncoder,
+    "scratch": ScratchEncoder,
+    "step": Checkpoint,
+    "lm_head": EncoderWithHead,
+}
+AnyEncoder = Annotated[
+    HubEncoder | FolderEncoder | ScratchEncoder | Checkpoint | EncoderWithHead, by_key("an encoder", MEMBERS)
+]
+
+
+def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str]:
+    """The encoders from which another is made (`EncoderEntry.before`), the nearest first. The names of a circle end with the first that
+    comes again."""
+    chain = [name]
+    while (entry := encoders.get(chain[-1])) and (before := entry.before):
+        chain.append(before)
+        if before in chain[:-1]:
+            break
+    return chain[1:]
+
+
+def replicas(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
+    """Encoder -> the first of the encoders from which it differs by seeds alone: by its own, or by that of an encoder from which it is
+    made. Any other encoder -> itself."""
+    first_replica: dict[str, str] = {}
+    with_recipe: dict[str, str] = {}
+    # An encoder comes after those from which it is made.
+    for name in sorted(encoders, key=lambda name: len(encoders_before(encoders, name))):
+        recipe = encoders[name].seedless(first_replica)
+        key = json.dumps(recipe.model_dump(mode="json"), sort_keys=True) if recipe else name
+        first_replica[name] = with_recipe.setdefault(key, name)
+    return first_replica
+
+
+def limit_of(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:
+    """What takes shorter inputs than a task has, an encoder or its vocabulary: its kind, its name, and the most tokens that it takes;
+    None if the inputs fit, as far as this is known."""
+    key = study.vocabulary_of(encoder)
+    parts = (("encoder", encoder, study.encoders[encoder]), ("vocabulary", key, study.all_vocabularies[key]))
+    limits = ((what, name, part.most_tokens) for what, name, part in parts)
+    length = study.tasks[task].max_length
+    return next(((what, name, most) for what, name, most in limits if most and length > most), None)
+
+
+def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:
+    """The task whose tokens those encoders from scratch, and those language-modelling heads, read that name no other task; None if
+    there are none."""
+    if not any(PRETRAINING in entry.parts.values() for entry in encoders):
+        return None
+    # It does not depend on the encoders: one more in a study would change the tokens of all.
+    return {"kind": "mlm", "options": {"lines": "segments"}, "max_length": 512}
+
+
+def _vocabulary(plan: "Plan", encoder: Encoder) -> str:
+    """The path of the vocabulary of an encoder."""
+    return plan.owned(Vocabulary(encoder.study, plan.study.vocabulary_of(encoder.encoder))).path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The contents of a JSON file; nothing if there is none, or a damaged one, which the job that copies the encoder names."""
+    try:
+        contents = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return contents if isinstance(contents, dict) else {}
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    """The contents of a config.json with `model_type`; nothing if there is no such file."""
+    config = _read(folder / "config.json")
+    return config if "model_type" in config else {}
+
+
+def _configuration_in(folder: Path) -> "PreTrainedConfig":
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # Transformers raises errors of many types.
+        raise Damaged(
+            f"{folder}/config.json describes no encoder ({first_sentence(error)}): take the config.json that was saved with the weights",
+            folder,
+        ) from error
+
+
+def _size_is_unknown(encoder: str, folder: Path) -> ValueError:
+    return ValueError(
+        f"the size of the encoder {encoder} is not known before the encoder is there: make it with `snakemake --cores 1 "
+        f"{folder}/model.safetensors`"
+    )

@@ -1,0 +1,60 @@
+"""RuleTaker: does a question follow from facts and rules? (Clark et al. 2020; pairs: Foroutan et al. 2023)"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Literal
+
+from pydantic import Field
+
+from xlgrid.synthetic import natural, theories
+from xlgrid.synthetic.miniatures.pairs import sides
+from xlgrid.synthetic.theories import Example, from_json, to_json
+
+__all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
+
+LABELS = ("not entailment", "entailment")
+COLUMNS = ("context", "question", "label", "config")
+
+
+class Options(theories.Options):
+    """Size and content of generated RuleTaker data."""
+
+    question_form: Literal["statement", "interrogative"] = Field("statement", description="the form of the question")
+
+
+def speaks(code: str) -> bool:
+    """Whether the miniature is generated in a language: in every one that has a lexicon."""
+    return code in natural.natural_codes()
+
+
+def group(options: Options) -> int:
+    """How many consecutive examples share a split: those of one theory."""
+    return options.questions_per_theory
+
+
+def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
+    """`sum(sizes)` examples; cut at multiples of `group`, no two splits share the theory of a draw."""
+    return list(theories.examples(sum(sizes), options))
+
+
+def row(example: Example, language: str, options: Options) -> dict[str, Any]:
+    """One row of data in a language (`fr`) or pair (`en-fr`: context in English, question in French).
+
+    The sentences of a context have one shuffled order in all languages. The row has a column `depth` beside COLUMNS, the
+    proof depth of the question; data from the Hub lack it.
+
+    Raises:
+        ValueError: no such language.
+    """
+    context, question = natural.lexicons(sides(language))
+    sentences = [context.statement(fact) for fact in example.theory.facts]
+    sentences += [context.rule(rule) for rule in example.theory.rules]
+    Random(to_json(example)).shuffle(sentences)
+    ask = question.statement if options.question_form == "statement" else question.question
+    return {
+        "context": context.join(sentences),
+        "question": ask(example.question),
+        "label": LABELS[example.label],
+        "config": f"depth-{options.max_depth}",
+        "depth": example.depth,
+    }
