@@ -31,6 +31,7 @@ from xlgrid.methods import Method
 from xlgrid.models import by_language
 from xlgrid.models.load import has_segments
 from xlgrid.models.precision import arithmetic, autocast
+from xlgrid.papers.foroutan2023.methods import Structured
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.data import Data
@@ -95,7 +96,7 @@ def forward_of(model: PreTrainedModel, method: Method, languages: tuple[str, str
     def forward(tensors: dict[str, torch.Tensor], contexts: list[int]) -> Any:
         length = tensors["input_ids"].shape[-1]
         segments = Segments(np.array(contexts), codes, np.tile(pair, (len(contexts), 1)), length)
-        extra = method.arrange(segments, model.device, training=False)
+        extra = method.arrange(segments, model.device, training=False) if isinstance(method, Structured) else {}
         extra |= by_language.arguments(model, segments)
         with arithmetic(model.device, bf16), autocast(model.device, bf16):
             return model(**{name: tensor.to(model.device) for name, tensor in tensors.items()}, **extra)

@@ -23,6 +23,7 @@ from xlgrid.base.arrays import Segments
 from xlgrid.base.device import default_device
 from xlgrid.methods import Method, make
 from xlgrid.models.load import model_class
+from xlgrid.papers.foroutan2023.methods import Structured
 from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.products.train import Run
@@ -59,7 +60,8 @@ class Work:
 
     def forward(self, training: bool) -> tuple[torch.Tensor, torch.Tensor]:
         self.model.train(training)
-        extra = self.method.arrange(self.segments, self.device, training)
+        structured = isinstance(self.method, Structured)
+        extra = self.method.arrange(self.segments, self.device, training) if structured else {}
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16), torch.set_grad_enabled(training):
             return self.head.scores(self.model, self.inputs | extra | {"labels": self.labels})
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from xlgrid.base.arrays import Ints, Segments
+from xlgrid.base.arrays import Ints
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.families import is_task_head
 from xlgrid.heads.tokens import Tokens
@@ -34,12 +34,8 @@ class Method:
 
     # Whether there are runs of the method. Only `as-is` has none, and evaluates encoders as they are.
     is_trained: ClassVar[bool] = True
-    # Whether the embeddings belong to a language: a cell has those of its target's run on text, or else those of the encoder.
-    exchanges_embeddings: ClassVar[bool] = False
     # Whether the method is for encoder-decoders (`Head.has_decoder`): for all models, for all but these, or for these only.
     decoders: ClassVar[Literal["all", "none", "only"]] = "all"
-    # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
-    masks: ClassVar[tuple[str, ...]] = ()
     # The format in which runs of the method are read (`MethodEntry.imported`); None if others share none.
     adapter_format: ClassVar[AdapterFormat | None] = None
 
@@ -88,11 +84,11 @@ class Method:
         """Whether a run on text in a vocabulary of its own begins with the encoder's embeddings of tokens that both have."""
         return True
 
-    def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
-        """The arguments that an installed model's forward gets besides a batch; torch's generator draws random ones.
+    def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
+        """The arguments that an installed model's forward gets besides the batch of some rows. Torch's generator draws random ones.
 
-        Args:
-            segments: the segments of the batch's inputs, and their languages.
+        Raises:
+            ValueError: the tokens lack what the method reads.
         """
         return {}
 
@@ -101,17 +97,10 @@ class Method:
         """The language in which a model reads each example a second time; None if it reads each example once."""
         return None
 
-    def accompany(self, tokens: Tokens, rows: Ints, device: "torch.device | str") -> dict[str, Any]:
-        """The arguments that an installed model's forward gets of the second reading of some rows.
-
-        Raises:
-            ValueError: the tokens have none.
-        """
-        return {}
-
     def is_language_specific(self, name: str) -> bool:
         """Whether the parameter `name` belongs to a language. A cell of a target that has a run on text of its own (`Start.at`)
-        takes such parameters from that run, and all others from the run that it evaluates."""
+        takes such parameters from that run, and all others from the run that it evaluates. If embeddings are among them, a cell
+        without such a run has those of the encoder."""
         return False
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def load_text_run(
         return name.startswith(f"{model.base_model_prefix}.") and not method.leaves_out(name, layers)
 
     def is_loaded(name: str) -> bool:
-        always = has_vocabulary and name.endswith(EMBEDDINGS) and not method.exchanges_embeddings
+        always = has_vocabulary and name.endswith(EMBEDDINGS) and not method.is_language_specific(name)
         return has_place(name) and (wanted(name) or always)
 
     trained, shapes, digest = read_delta(path, is_loaded)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xlgrid.base.arrays import Segments
 from xlgrid.base.errors import first_sentence
 from xlgrid.heads import Head
 from xlgrid.heads.families import known_type
@@ -21,6 +20,7 @@ from xlgrid.heads.probe import (
     quiet,
     small_model,
 )
+from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.models import deltas
 
@@ -90,11 +90,13 @@ def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
     trained = {name: parameter for name, parameter in parameters.items() if deltas.trains(method, name)}
     if not trained:
         return f"method {base} finds nothing to train in an encoder of type {kind}: {INSTEAD}"
-    segments = Segments(np.array([CONTEXT]), ("en", "fr"), np.array([[0, 1]], np.int16), LENGTH)
+    ids, ends, contexts = np.zeros(LENGTH, np.int32), np.array([0, LENGTH]), np.array([CONTEXT])
+    pair = np.array([[0, 1]], np.int16)
+    tokens = Tokens(head.name, (), 0, ids, ends, contexts, ("en", "fr"), pair, Vocabulary(1, 0, ()))
     try:
         depends = depends_on_padding(model, head)
         with torch.random.fork_rng(devices=[]):
-            arranged = method.arrange(segments, torch.device("cpu"), training=True)
+            arranged = method.forward_arguments(tokens, np.array([0]), torch.device("cpu"), training=True)
             answers(model.train(), head, **arranged).square().sum().backward()
     except Exception as error:  # Models of transformers raise errors of many types.
         return f"an encoder of type {kind} does not compute with method {base} ({first_sentence(error)}): {INSTEAD}"

@@ -113,9 +113,8 @@ def predictions_on(
 
 def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Ints, training: bool) -> dict[str, Any]:
     """The arguments of the model's forward, besides a batch of rows, that the method or the encoder asks for."""
-    segments = tokens.segments(rows)
-    arguments = method.arrange(segments, model.device, training) | method.accompany(tokens, rows, model.device)
-    return arguments | by_language.arguments(model, segments)
+    of_method = method.forward_arguments(tokens, rows, model.device, training)
+    return of_method | by_language.arguments(model, tokens.segments(rows))
 
 
 def is_out_of_memory(error: BaseException) -> bool:

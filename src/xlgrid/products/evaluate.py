@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from xlgrid.heads.families import EMBEDDINGS
 from xlgrid.languages.sources import Source, Target, accompanied
 from xlgrid.products.encode import Encoder, Tokens
 from xlgrid.products.product import Inputs
@@ -94,7 +95,8 @@ class Cell(OfGrids, _CellAxes):
     def texts_read(self, plan: "Plan") -> list[Run]:
         # A method may count embeddings among the parameters of a language. Then a cell has the vocabulary of its target's run on
         # text, or that of the encoder if there is no such run.
-        is_exchanged = plan.study.methods[self.method].method.exchanges_embeddings
+        method = plan.study.methods[self.method].method
+        is_exchanged = any(map(method.is_language_specific, EMBEDDINGS))
         return super().text_runs(plan.study) if is_exchanged else self.text_runs(plan.study)
 
     def tokens(self, plan: "Plan") -> Tokens:

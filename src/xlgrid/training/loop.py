@@ -36,7 +36,7 @@ from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.progress import Progress, added, means
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.results import details_of, write_record, write_tensors
+from xlgrid.training.results import packages, write_record, write_tensors
 from xlgrid.training.schedule import learning_rate
 from xlgrid.training.signals import Stopped, signals
 from xlgrid.training.state import say
@@ -459,8 +459,38 @@ class Loop:
         """Write the results and remove the state."""
         if not self.processes.writes:
             return
-        self.write(details_of(self))
+        self.write(self.details())
         state.remove(self.folder)
+
+    def details(self) -> dict[str, Any]:
+        """The entries of run.json besides those of every record."""
+        chances = [self.head.chance(dev) for dev in self.dev_sets]
+        return {
+            **self.begun_with,
+            "inputs": self.inputs,
+            "labels": list(self.train.label_names),
+            # The step and the score of the weights that are kept: the best, the last or a mean.
+            "best_step": self.best_step,
+            "dev_score": self.best_score,
+            "metric": self.metric.name,
+            # What `xlgrid.results.learning` compares: the loss before the first step with the last one of the curve, and the score on
+            # the dev sets with the mean of that of a guess on each.
+            "loss": {"first": self.first_loss, "last": self.curve[-1]["loss"]},
+            "chance": {name: sum(chance.get(name, 0.0) for chance in chances) / len(chances) for name in chances[0]},
+            "steps": self.steps,
+            # Less than the recipe asks for, where memory ran out.
+            "micro_batch_tokens": self.limit,
+            "n_train": self.train.examples,
+            "n_dev": sum(dev.examples for dev in self.dev_sets),
+            "parameters": {
+                "trained": sum(p.numel() for p in self.weights.values()),
+                "total": sum(p.numel() for p in self.model.parameters()),
+            },
+            "processes": self.processes.count,
+            **prediction.circumstances(self.device),
+            **packages(self.recipe, self.head.name),
+            **self.clock.read(),
+        }
 
     def write(self, details: dict[str, Any]) -> None:
         """Write the results; `details` are the entries of run.json besides those of every record."""

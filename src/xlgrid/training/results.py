@@ -3,17 +3,15 @@
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.architectures.scratch import ALL_ARCHITECTURES
 from xlgrid.base.files import whole, write_text
-from xlgrid.heads import ALL_HEADS, Head
-from xlgrid.heads.tokens import Tokens
+from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import ALL_METHODS
-from xlgrid.models import prediction
 from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.recipe import Recipe
 
@@ -24,46 +22,6 @@ if TYPE_CHECKING:
 HASHED_AT_ONCE, BLOCK = 4, 2**24
 # Seconds between two lines about the inputs that are read.
 PROGRESS_SECONDS = 30.0
-
-
-def details_of(run: Any) -> dict[str, Any]:
-    """The entries of run.json besides those of every record.
-
-    Args:
-        run: the `xlgrid.training.loop.Loop` of the run, at its end.
-    """
-    return {
-        **run.begun_with,
-        "inputs": run.inputs,
-        "labels": list(run.train.label_names),
-        # The step and the score of the weights that are kept: the best, the last or a mean.
-        "best_step": run.best_step,
-        "dev_score": run.best_score,
-        "metric": run.metric.name,
-        # What `xlgrid.results.learning` compares: the loss before the first step with the last one of the curve, and the score on
-        # the dev set with that of a guess.
-        "loss": {"first": run.first_loss, "last": run.curve[-1]["loss"]},
-        "chance": _chance(run.head, run.dev_sets),
-        "steps": run.steps,
-        # Less than the recipe asks for, where memory ran out.
-        "micro_batch_tokens": run.limit,
-        "n_train": run.train.examples,
-        "n_dev": sum(dev.examples for dev in run.dev_sets),
-        "parameters": {
-            "trained": sum(p.numel() for p in run.weights.values()),
-            "total": sum(p.numel() for p in run.model.parameters()),
-        },
-        "processes": run.processes.count,
-        **prediction.circumstances(run.device),
-        **packages(run.recipe, run.head.name),
-        **run.clock.read(),
-    }
-
-
-def _chance(head: Head, dev_sets: Sequence[Tokens]) -> dict[str, float]:
-    """The mean score of a guess on some dev sets, by metric, see `Head.chance`."""
-    of_sets = [head.chance(dev) for dev in dev_sets]
-    return {name: sum(chance.get(name, 0.0) for chance in of_sets) / len(of_sets) for name in of_sets[0]}
 
 
 def write_record(folder: Path, recipe: Recipe, details: dict[str, Any], curve: list[dict[str, float]]) -> None:

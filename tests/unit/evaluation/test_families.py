@@ -12,6 +12,7 @@ from published_fixture import PUBLISHED, publish, take_over
 
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation.cell import evaluate
+from xlgrid.methods import ALL_METHODS
 from xlgrid.results import records
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
@@ -101,6 +102,7 @@ def test_bitfit_learns_words_or_says_that_there_are_no_biases(world: World) -> N
     assert cell["scores"]["accuracy"] > LEARNT
 
 
+@pytest.mark.skipif("madx" not in ALL_METHODS.names(), reason="the adapters are those of a paper")
 def test_adapters_of_a_task_learn_words_above_those_of_a_language(world: World) -> None:
     """MAD-X: a run on the text of each language, a run of the task, and a cell with the adapters of another language."""
     if world.kind == "xmod":
@@ -113,6 +115,7 @@ def test_adapters_of_a_task_learn_words_above_those_of_a_language(world: World) 
     assert world.cell(run, "token", "fr", texts["fr"])["stack"] == ["invertible:fr", "language:fr", "task:token"]
 
 
+@pytest.mark.skipif("qcross" not in ALL_METHODS.names(), reason="the attention is that of a paper")
 @pytest.mark.parametrize("base", ["structured-dropout", "qcross"])
 def test_structured_attention_learns_questions_in_another_language(world: World, base: str) -> None:
     refusals = {"deberta-v2": "which an encoder of type deberta-v2 does not use", "xmod": "for inputs in one language"}

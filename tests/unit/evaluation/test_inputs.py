@@ -198,30 +198,6 @@ def test_no_room_for_a_premise_names_the_choices(world: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_keeps_to_its_budget_with_all_choices(world: Path, kind: str) -> None:
-    dataset = tokens(world, kind)
-    cut = batches.cut(dataset.lengths, np.argsort(dataset.lengths), 600)
-    assert sorted(np.concatenate(cut).tolist()) == list(range(len(dataset)))
-    for chosen in cut:
-        shape = collate(dataset, chosen, False)["input_ids"].shape
-        assert shape.numel() <= 600
-        assert shape[:-1] == ((len(chosen), dataset.inputs_per_row) if dataset.inputs_per_row > 1 else (len(chosen),))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_taking_rows_takes_all_that_is_theirs(world: Path, kind: str) -> None:
-    dataset = tokens(world, kind)
-    chosen = np.array([5, 0, 5, 2])
-    selection = dataset.take(chosen)
-    whole, part = (
-        collate(examples, rows, True) for examples, rows in ((dataset, chosen), (selection, np.arange(len(chosen))))
-    )
-    assert whole.keys() == part.keys()
-    assert all(torch.equal(whole[name], part[name]) for name in whole)
-    assert selection.example_of.tolist() == (dataset.example_of[chosen].tolist() if kind == "xquad" else [0, 1, 2, 3])
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_each_example_of_a_mix_is_whole_and_of_one_part(world: Path, kind: str) -> None:
     parts = [tokens(world, kind, code) for code in CODES]
     mixed = batches.mix(parts, 65)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scratch_fixture import pretrain
 
-from xlgrid.architectures.scratch import architecture_of
+from xlgrid.architectures.scratch import ALL_ARCHITECTURES, architecture_of
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
@@ -21,7 +21,9 @@ PAIR, TWINS, CODES = "qa1-qb1", "qa1-qa1", ("qa1", "qb1")
 IDENTITY = {"study": "s", "encoder": "e", "method": "as-is", "source": "none", "seed": 1}
 
 
-@pytest.fixture(scope="module", params=["xlmr", "xmod"])
+@pytest.fixture(
+    scope="module", params=[kind for kind in ("xlmr", "xmod") if kind == "xlmr" or kind in ALL_ARCHITECTURES.names()]
+)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encoder, one with a module for each language as well, and the data of both tasks."""
     folder = tmp_path_factory.mktemp("retrieval")

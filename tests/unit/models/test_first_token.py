@@ -7,7 +7,6 @@ import torch
 from transformers import BertConfig, ElectraConfig, MPNetConfig, RobertaConfig, XLMRobertaConfig
 
 from xlgrid.heads import HEADS
-from xlgrid.methods import make
 from xlgrid.models import load
 from xlgrid.models.first_token import read_first_token
 
@@ -63,13 +62,6 @@ def test_the_last_feed_forward_layer_gets_one_token_of_each_row() -> None:
 @pytest.mark.parametrize("head", [name for name in HEADS if name not in FIRST_TOKEN])
 def test_heads_that_read_all_tokens_have_them(head: str) -> None:
     assert not read_first_token(model_of(BertConfig, head), HEADS[head])
-
-
-@pytest.mark.parametrize("base", ["structured-dropout", "qcross"])
-def test_attention_that_a_method_has_replaced_stays(base: str) -> None:
-    model = model_of(BertConfig, "sequence").float()
-    make(base, {}).install(model)
-    assert not read_first_token(model, HEADS["sequence"])
 
 
 def test_layers_with_the_names_of_bert_and_other_modules_stay_whole() -> None:

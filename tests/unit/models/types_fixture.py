@@ -6,14 +6,14 @@ from typing import Any
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.probe import head_problem, type_problem
-from xlgrid.methods import make
+from xlgrid.methods import ALL_METHODS, make
 from xlgrid.models.fit import misfit_of_method
 
 # The heads whose models begin with an encoder and a class of transformers.
 TRAINED = ("sequence", "token", "span", "choice", "mlm")
 # Heads that evaluate an encoder as it is read the states that all encoders have.
 ALL = (*TRAINED, "embed")
-METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+_METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "full-ft": ("full-ft", {}),
     "bitfit": ("bitfit", {}),
     "structured-dropout": ("structured-dropout", {"tune": "full-ft"}),
@@ -21,11 +21,14 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "madx": ("madx", {}),
     "xmod": ("xmod", {}),
 }
-TEXT_METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+_TEXT_METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "full-ft": ("full-ft", {}),
     "madx": ("madx", {"tune": "language"}),
     "xmod": ("xmod", {"tune": "language"}),
 }
+# Those of papers that are installed.
+METHODS = {name: each for name, each in _METHODS.items() if each[0] in ALL_METHODS.names()}
+TEXT_METHODS = {name: each for name, each in _TEXT_METHODS.items() if each[0] in ALL_METHODS.names()}
 IDS = {
     "pad_token_id": 0,
     "bos_token_id": 1,

@@ -23,8 +23,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from tokens_fixture import write
 from transformers import (
-    BertConfig,
-    BertForMaskedLM,
     BertForSequenceClassification,
     XLMRobertaConfig,
     XLMRobertaForMaskedLM,
@@ -166,20 +164,6 @@ def test_the_record_has_the_seconds_of_the_cpu_beside_those_of_the_clock(plain: 
     assert 0 < record["cpu_seconds"] < record["seconds"] + 1
 
 
-def test_the_log_of_a_fine_tuning_names_the_weights_that_are_new_and_those_that_are_left(
-    encoder: Path, tokens: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    train(recipe(steps=1, evaluations=1), encoder, [tokens], [tokens], tmp_path)
-    log = capsys.readouterr().err
-    maker = "BertForSequenceClassification"
-    assert f"{encoder} lacks weights of {maker}, which are new: classifier.bias, classifier.weight\n" in log
-    assert f"{encoder} has weights that {maker} does not take: cls.predictions.bias, " in log
-
-
-def test_only_results_are_left(plain: Path) -> None:
-    assert sorted(path.name for path in plain.iterdir()) == sorted(RESULTS)
-
-
 @pytest.mark.slow
 def test_a_run_killed_and_resumed_is_identical(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
     steps = sorted(random.Random("steps to die at").sample(range(2, 30), 2))
@@ -305,23 +289,6 @@ def test_the_snapshots_of_a_run_killed_and_resumed_are_identical(
     assert not list(tmp_path.glob(".step*"))
 
 
-@pytest.mark.slow
-def test_adapters_of_a_text_killed_and_resumed_are_identical(tmp_path: Path) -> None:
-    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    torch.manual_seed(1)
-    BertForMaskedLM(BertConfig(vocab_size=50, max_position_embeddings=40, **size)).save_pretrained(tmp_path / "encoder")
-    rng = np.random.default_rng(1)
-    text = write(tmp_path / "text.arrow", [rng.integers(5, 40, 12).tolist() for _ in range(60)], "mlm")
-    run_recipe = recipe("madx", snapshots=STEPS).model_copy(
-        update={"task": "mlm", "kind": "mlm", "options": {"tune": "language"}}
-    )
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    train(run_recipe, tmp_path / "encoder", [text], [text], whole)
-    assert killed(20, signal.SIGKILL, run_recipe, tmp_path / "encoder", text, broken).returncode == -signal.SIGKILL
-    train(run_recipe, tmp_path / "encoder", [text], [text], broken)
-    assert (result(broken), snapshots(broken)) == (result(whole), snapshots(whole))
-
-
 def stopped(at: int, run_recipe: Recipe, encoder: Path, tokens: Path, folder: Path) -> Loop:
     """A run that was told to stop as soon as it had done step `at`, which it saved."""
     loop = Loop(run_recipe, encoder, [tokens], [tokens], folder)
@@ -411,16 +378,6 @@ def test_the_first_stage_comes_after_the_text(encoder: Path, tokens: Path, tmp_p
     assert not torch.equal(query_on_text[f"{query}.bias"], stored[f"{query}.bias"])
 
 
-def test_micro_batches_change_nothing_but_rounding(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
-    for name, more in {"whole": {}, "cut": {"micro_batch_tokens": 40}}.items():
-        settings = {"dropout": 0.0, "steps": 4, "evaluations": 1, **more}
-        train(recipe(**settings), encoder, [tokens], [tokens], tmp_path / name)
-    weights = [load_file(tmp_path / name / "delta.safetensors") for name in ("whole", "cut")]
-    for name, tensor in weights[0].items():
-        if "key.bias" not in name:  # Its gradient is zero in theory and noise in practice, which Adam scales up.
-            torch.testing.assert_close(tensor, weights[1][name], atol=2e-4, rtol=0)
-
-
 def short_of_memory(
     monkeypatch: pytest.MonkeyPatch, fails: Callable[[int, int], bool], backward: bool = False
 ) -> list[int]:
@@ -498,10 +455,6 @@ def test_out_of_memory_leaves_the_batch_as_it_was(
     losses = [[line[1] for line in result(tmp_path / name)[1]] for name in ("roomy", "tight")]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     assert sum(size > 50 for size in sizes) == 2, f"128, then 64, then never again, but: {sizes}"
-
-
-def test_a_run_without_a_limit_records_none(plain: Path) -> None:
-    assert json.loads((plain / "run.json").read_text())["micro_batch_tokens"] is None
 
 
 def test_a_resumed_run_keeps_the_limit(
@@ -707,11 +660,6 @@ def test_the_learning_rate_rises_and_falls_linearly() -> None:
     assert rates == pytest.approx([1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
 
 
-def test_a_missing_encoder_is_named(tokens: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"config\.json does not exist"):
-        train(recipe(), tmp_path / "nowhere", [tokens], [tokens], tmp_path)
-
-
 def test_a_classifier_begins_with_the_dense_layer_of_the_lm_head(encoder: Path, tokens: Path, tmp_path: Path) -> None:
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     lm = XLMRobertaForMaskedLM(XLMRobertaConfig(vocab_size=40, max_position_embeddings=40, pad_token_id=1, **size))
@@ -721,16 +669,6 @@ def test_a_classifier_begins_with_the_dense_layer_of_the_lm_head(encoder: Path, 
         assert torch.equal(getattr(loop.model.classifier.dense, name), getattr(lm.lm_head.dense, name))
     with pytest.raises(ValueError, match="`head: lm-head` is for XLM-R"):
         train(recipe(head="lm-head"), encoder, [tokens], [tokens], tmp_path / "bert")
-
-
-def test_segments_are_told_unless_the_recipe_says_no(encoder: Path, tokens: Path, tmp_path: Path) -> None:
-    for segments in (True, False):
-        loop = Loop(recipe(segments=segments), encoder, [tokens], [tokens], tmp_path / str(segments))
-        passes: list[Any] = []
-        loop.model.register_forward_pre_hook(lambda model, args, kwargs: passes.append(kwargs), with_kwargs=True)  # noqa: B023
-        loop.advance(np.arange(4))
-        loop.evaluate(lambda: None)
-        assert {"token_type_ids" in arguments for arguments in passes} == {segments}
 
 
 @pytest.mark.parametrize(

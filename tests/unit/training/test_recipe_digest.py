@@ -61,14 +61,10 @@ def of_scratch(**more: object) -> Recipe:
 @pytest.mark.parametrize(
     "other",
     [
-        {"architecture": "veco"},
         {"objective": "mlm+tlm"},
         {"masked": {"mono": 0.2}},
         {"objective": "mlm+tlm", "adjacent": "next"},
-        {"architecture": "veco", "s_stream": "cross"},
-        {"architecture": "veco", "detach": False},
         {"begin": "xlmr"},
-        {"architecture": "veco", "begin": "xlmr", "trains": "cross-attention"},
     ],
 )
 def test_every_setting_of_an_encoder_is_part_of_the_digest(other: dict[str, object]) -> None:

@@ -8,6 +8,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
+from xlgrid.papers.foroutan2023.methods import Structured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,7 @@ class Masks(Exhibit):
         return [*super().settings(study), *(study.methods[name].model_dump_json() for name in self.methods)]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        masked = [name for name, entry in study.methods.items() if entry.method.masks]
+        masked = [name for name, entry in study.methods.items() if isinstance(entry.method, Structured)]
         yield from among("methods", "method with masks", self.methods, masked)
 
     def rendering(self, plan: PlanView) -> Rendering:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from xlgrid.base.arrays import Segments
+from xlgrid.base.arrays import Ints, Segments
 from xlgrid.heads.families import BERT, FAMILIES
+from xlgrid.heads.tokens import Tokens
 from xlgrid.methods.bitfit import BitFit, without_biases
 from xlgrid.methods.method import Method, check_choice, check_fits
 
@@ -14,8 +15,23 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
+class Structured(Method):
+    """A method with structured self-attention, whose option `tune` names the parameters that train."""
+
+    decoders: ClassVar = "none"
+    # The names of the masks of a layout, in their order.
+    masks: ClassVar[tuple[str, ...]]
+
+    def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
+        return self.arrange(tokens.segments(rows), device, training)
+
+    def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
+        """The layout of a batch with inputs in two languages; nothing for other batches."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class StructuredDropout(Method):
+class StructuredDropout(Structured):
     """Training does not see some of the attention between context and question (section 4.1, figure 2).
 
     Attributes:
@@ -24,7 +40,6 @@ class StructuredDropout(Method):
         bridge: the first token always attends to all tokens, and all tokens attend to it.
     """
 
-    decoders: ClassVar = "none"
     masks: ClassVar[tuple[str, ...]] = ("M1",)
 
     tune: Literal["bitfit", "full-ft"] = "bitfit"
@@ -55,7 +70,7 @@ class StructuredDropout(Method):
 
 
 @dataclass(frozen=True)
-class CrossQuery(Method):
+class CrossQuery(Structured):
     """Attention between context and question, in two languages, has a query of its own, Q_cross (section 4.1, figure 3).
 
     Attributes:
@@ -70,7 +85,6 @@ class CrossQuery(Method):
         overlap: in cells with both queries, their exponentials are added (the formula and the code), or halved first.
     """
 
-    decoders: ClassVar = "none"
     masks: ClassVar[tuple[str, ...]] = ("M1", "M2")
 
     tune: Literal["bitfit", "full-ft", "query"] = "bitfit"

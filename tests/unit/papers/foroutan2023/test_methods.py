@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from models_fixture import model_of
 
 from xlgrid.base.arrays import Segments
+from xlgrid.heads import HEADS
 from xlgrid.methods import make
+from xlgrid.models.first_token import read_first_token
 
 
 def segments(contexts: list[int], switched: list[bool], length: int = 12) -> Segments:
@@ -44,3 +47,11 @@ def test_batches_in_one_language_get_nothing_extra() -> None:
 def test_a_value_that_is_not_allowed_is_named(option: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"option {option} .*{value}"):
         make("qcross", {option: value})
+
+
+@pytest.mark.parametrize("base", ["structured-dropout", "qcross"])
+def test_the_last_layer_is_computed_for_all_tokens(base: str) -> None:
+    """Other methods leave out what a classifier does not read (`xlgrid.models.first_token`)."""
+    model = model_of("bert-sequence")
+    make(base, {}).install(model)
+    assert not read_first_token(model, HEADS["sequence"])

@@ -72,7 +72,8 @@ class PlugIn(Method):
         """Cross-attention computes once, in the second stream; all other layers do in both streams, and for the companion."""
         return 1 if is_cross_attention(name) else 3
 
-    def accompany(self, tokens: Tokens, rows: Ints, device: "torch.device | str") -> dict[str, Any]:
+    def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
+        """The companions of some rows."""
         import torch
 
         if COMPANION_IDS not in tokens.columns:

@@ -28,7 +28,6 @@ class XMod(Method):
     """
 
     decoders: ClassVar = "none"
-    exchanges_embeddings: ClassVar[bool] = True
 
     tune: Literal["shared", "language"] = "shared"
     overlap: Literal["copy", "random"] = "copy"

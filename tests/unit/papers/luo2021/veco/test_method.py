@@ -143,7 +143,7 @@ def tokens(path: Path) -> Tokens:
 
 
 def companions(method: PlugIn, read: Tokens, rows: Ints) -> list[list[int]]:
-    batch = method.accompany(read, rows, "cpu")
+    batch = method.forward_arguments(read, rows, torch.device("cpu"), False)
     pairs_of_rows = zip(batch["companion_ids"], batch["companion_mask"], strict=True)
     return [ids[mask == 1].tolist() for ids, mask in pairs_of_rows]
 
@@ -155,7 +155,10 @@ def test_each_row_has_its_companion_or_that_of_another_row_as_a_control(tmp_path
     shuffled = companions(PlugIn(shuffled=True), read, np.arange(4))
     assert sorted(shuffled) == sorted(written) and not any(map(list.__eq__, shuffled, written))
     assert companions(PlugIn(shuffled=True), read, np.array([2])) == [shuffled[2]], "whatever else is in the batch"
-    assert PlugIn().accompany(read, np.array([0, 1]), "cpu")["companion_ids"][0, -1] == read.pad_id
+    assert (
+        PlugIn().forward_arguments(read, np.array([0, 1]), torch.device("cpu"), False)["companion_ids"][0, -1]
+        == read.pad_id
+    )
     assert [PlugIn(shuffled=each).stack("t", None) for each in (False, 0.25, True)] == [
         ("companion:en",),
         ("companion:shuffled-0.25-en",),
@@ -177,7 +180,7 @@ def test_a_share_of_the_rows_have_the_companions_of_others_among_them(tmp_path: 
 def test_tokens_without_companions_are_refused(tmp_path: Path, encoder: Path) -> None:
     read = batches.read(write(tmp_path / "t.arrow", [[5, 6]]), "fr")
     with pytest.raises(ValueError, match="the tokens have no companions"):
-        PlugIn().accompany(read, np.array([0]), "cpu")
+        PlugIn().forward_arguments(read, np.array([0]), torch.device("cpu"), False)
     with pytest.raises(ValueError, match="reads each input with a companion"):
         installed(encoder, "sequence")(**pairs()[0])
 

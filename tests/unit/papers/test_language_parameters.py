@@ -18,11 +18,7 @@ from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 
 # Every method with language-specific parameters, with the options of the method, and those of the method of its runs on text.
-SPECIFIC: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    base: ({}, {})
-    for base, kind in ALL_METHODS.own.items()
-    if kind.is_language_specific is not Method.is_language_specific
-} | {
+OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "qcross": ({}, {"tune": "query", "p_mask": 1}),
     "qcross with its bias": ({"swap": "weight+bias"}, {"tune": "query", "p_mask": 1}),
     "madx": ({}, {"tune": "language"}),
@@ -32,6 +28,8 @@ SPECIFIC: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "madx of the encoder": ({"tune": "encoder", "invertible": False}, {"tune": "language", "invertible": False}),
     "madx without the last layer": ({"leave_out_last": True}, {"tune": "language"}),
 }
+OWN = [base for base, kind in ALL_METHODS.own.items() if kind.is_language_specific is not Method.is_language_specific]
+SPECIFIC = {base: OPTIONS.get(base, ({}, {})) for base in (*OWN, *OPTIONS) if base.split()[0] in OWN}
 RUN, TEXT = "run", "text/%s"
 
 pytestmark = pytest.mark.usefixtures("one_thread")
