@@ -192,7 +192,9 @@ def _with_companions() -> Any:
             **options: Any,
         ) -> Any:
             if companion_ids is None:
-                raise ValueError("plug-in reads each input with a companion: pass what `PlugIn.forward_arguments` returns")
+                raise ValueError(
+                    "plug-in reads each input with a companion: pass what `PlugIn.forward_arguments` returns"
+                )
             output = super().forward(*inputs, **options)
             partners = super().forward(companion_ids, attention_mask=companion_mask).last_hidden_state
             partners = partners.detach() if self.detaches_companions else partners
