@@ -2,7 +2,7 @@
 
 The tokens of generated text, in inputs of equal length, are written for four languages of unequal sizes; a byte-pair token of
 XLM-R has 4.5 bytes of text. Inputs of 512 tokens are packed documents, and inputs of 24 tokens are sentences. An encoder is
-pre-trained on them for some steps with `alpha`, stopped and resumed. `benchmarks/text.py` measures how the tokens are made.
+pre-trained on them for some steps with `alpha`, stopped and resumed.
 Memory that a process holds beside mapped files (`RssAnon`) counts, less that of the same training on a thousandth of the text.
 """
 

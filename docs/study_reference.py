@@ -18,7 +18,7 @@ from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import ALL_ARCHITECTURES
 from xlgrid.data import vocabulary
 from xlgrid.methods import ALL_METHODS, Method
-from xlgrid.study import encoders
+from xlgrid.study import adapters, encoders
 from xlgrid.study.schema import Study
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
@@ -171,7 +171,11 @@ KINDS = {
 
 # Class of one of several kinds of entries -> what tells it from the others.
 MEMBERS = KINDS | NAMES
-MEMBERS |= {kind.__name__: key for kinds in (encoders.MEMBERS, vocabulary.MEMBERS) for key, kind in kinds.items()}
+MEMBERS |= {
+    kind.__name__: key
+    for kinds in (encoders.MEMBERS, vocabulary.MEMBERS, adapters.MEMBERS)
+    for key, kind in kinds.items()
+}
 
 
 def anchor(heading: str) -> str:

@@ -22,8 +22,8 @@ from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
 from xlgrid.products.train import Run
 from xlgrid.report.stages import OTHER, stage_of_rule
+from xlgrid.study.adapters import HubAdapters
 from xlgrid.study.encoders import Checkpoint, FolderEncoder, HubEncoder
-from xlgrid.study.schema import ImportedAdapters
 from xlgrid.study.tasks import TaskEntry
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +89,7 @@ def plan() -> Plan:
     study.tasks["own"] = TaskEntry.model_validate(own)
     study.tasks["words"] = TaskEntry.model_validate({"kind": "udpos", "data": data})
     study.encoders.update(hub=HubEncoder(hub="a/b"), path=FolderEncoder(path="x"), of=Checkpoint(of="mini", step=1))
-    imported = ImportedAdapters(hub="a/{language}", revision="v1")
+    imported = HubAdapters(hub="a/{language}", revision="v1")
     study.methods["read"] = study.methods["mlm"].model_copy(update={"base": "madx", "imported": imported})
     look = {"kind": "table", "title": "T", "rows": ["encoder"], "columns": "target"}
     study.exhibits["scores"] = Table.model_validate(look)

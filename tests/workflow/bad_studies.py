@@ -323,6 +323,6 @@ PARTS = (
         "a Hub id and a folder",
         "{path: encoders/tiny}",
         "{path: encoders/tiny, hub: some/encoder}",
-        "encoders.tiny: an encoder has exactly one of hub, path, scratch and of, got hub and path",
+        "encoders.tiny: an encoder has exactly one of hub, path, scratch, step (with of) and lm_head (with of), got hub and path",
     ),
 )

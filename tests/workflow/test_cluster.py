@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from project import cells, project, shell, small
+from project import cells, project, shell, small, succeeds
 
 RUN = "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
 
@@ -38,8 +38,7 @@ def test_the_profile_makes_the_same_cells_as_a_laptop(
     request_no_gpus(folder)
     expected = {path: cell for path, cell in cells(finished).items() if "/ner/" in path}
     with slurm():
-        process = shell(folder, f"snakemake --profile slurm -- {' '.join(expected)}")
-    assert process.returncode == 0, process.stderr[-4000:]
+        succeeds(folder, f"snakemake --profile slurm -- {' '.join(expected)}")
     assert expected and cells(folder) == expected
     assert not list((folder / ".snakemake" / "submitit").glob("*/")), "bundles are left in the ledger"
 

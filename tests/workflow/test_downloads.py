@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from project import project, shell, small
+from project import project, shell, small, succeeds
 
 TEXT = "results/demo/text/en.parquet"
 
@@ -72,7 +72,6 @@ def test_the_job_of_a_file_that_a_person_gets_says_how(downloaded: tuple[Path, s
     assert "There is no own/en.txt" in output and "it's at https://a.test: ask there" in output
     (folder / "own").mkdir(exist_ok=True)
     (folder / "own/en.txt").write_text("mine\n")
-    process = shell(folder, f"snakemake --cores 1 --forceall {TEXT}")
-    assert process.returncode == 0, process.stderr
+    succeeds(folder, f"snakemake --cores 1 --forceall {TEXT}")
     assert (folder / "own/en.txt").read_text() == "mine\n", "a file of a person's own is never made again"
     assert (folder / TEXT).exists()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from project import commands, dry_run, planned, project, shell, small
+from project import commands, dry_run, planned, project, shell, small, succeeds
 
 # Three targets from one source, in one seed.
 OWN = {
@@ -53,8 +53,7 @@ def test_a_study_with_one_more_method_trains_that_method_and_shows_all(own: Path
     jobs, studies = dry_run(own, REPORT)
     assert jobs == {"train": 1, "evaluate": 3, **RENDERED}
     assert {study for study, _ in studies} == {"own"}
-    process = shell(own, f"snakemake --profile laptop {REPORT}")
-    assert process.returncode == 0, process.stderr[-4000:]
+    succeeds(own, f"snakemake --profile laptop {REPORT}")
     results = own / "results" / "own"
     assert not [name for name in ("data", "text", "vocabularies", "encoders", "tokens") if (results / name).exists()]
     records = [json.loads(path.read_text()) for path in (results / "cells").rglob("*.json")]
@@ -77,8 +76,7 @@ def test_a_target_language_of_its_own_is_evaluated_with_the_demo_s_runs(own: Pat
     write(own, "wider", methods={}, languages=languages, grids={"ner": {"languages": of_task}})
     path = "results/wider/cells/ner/mini-xlmr/full-ft/qa1/qb2/seed1.json"
     assert planned(own, path) == {"data": 1, "tokens": 1, "evaluate": 1}
-    process = shell(own, f"snakemake --profile laptop {path}")
-    assert process.returncode == 0, process.stderr[-4000:]
+    succeeds(own, f"snakemake --profile laptop {path}")
     record = json.loads((own / path).read_text())
     assert record["study"] == "wider" and record["run"] == "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
 
@@ -101,8 +99,7 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     before = planned(copy, LARGE)
     assert before["train"] == 4 and before["evaluate"] == 14
     [command] = commands("docs/how-to/copying.md")
-    process = shell(copy, command)
-    assert process.returncode == 0, process.stderr[-4000:]
+    succeeds(copy, command)
     assert contents(copy / "results") == files
     assert planned(copy, LARGE, REPORT) == {}
     after = planned(copy, LARGE)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from project import FEW, SIZES, planned, project, shell
+from project import FEW, SIZES, planned, project, succeeds
 
 from xlgrid.data.formats import notes
 from xlgrid.data.generated import make_data, make_meanings
@@ -60,8 +60,7 @@ def test_a_run_labels_the_training_data_of_another(folder: Path) -> None:
     }
     # Training and dev set of the first language, and the dev and test set of the second.
     assert jobs["fetch_data"] == 4
-    process = shell(folder, f"snakemake --profile laptop {CELL}")
-    assert process.returncode == 0, process.stderr[-4000:]
+    succeeds(folder, f"snakemake --profile laptop {CELL}")
     digest = json.loads((folder / TEACHER / "run.json").read_text())["digest"]
     assert notes(folder / LABELLED) == {"labelled_by": TEACHER, "digest": digest}
     run = json.loads((folder / "results/demo/runs/ner/mini/bitfit/qa1+qb1/seed1/run.json").read_text())

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from project import FEW, ROOT, SIZES, project, shell
+from project import FEW, ROOT, SIZES, project, shell, succeeds
 
 from xlgrid.data.generated import make_data, make_meanings
 
@@ -56,8 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_data("xquad", {"n": 40}, code, downloads / "meanings.parquet", downloads / code)
         for split, name in splits.items():
             pq.write_table(pq.read_table(downloads / code / f"{split}.parquet"), downloads / f"{name}.parquet")
-    process = shell(folder, "snakemake --profile laptop")
-    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
+    succeeds(folder, "snakemake --profile laptop")
     return folder / "results" / "demo"
 
 

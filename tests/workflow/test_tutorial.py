@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from project import ROOT, blocks, commands, shell
+from project import ROOT, blocks, commands, succeeds
 
 from xlgrid.plan.load import load_plan
 
@@ -23,8 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, finished: Path) -> Path:
     folder = tmp_path_factory.mktemp("tutorial") / "project"
     shutil.copytree(finished, folder, symlinks=True)
     for command in NEW:
-        process = shell(folder, command)
-        assert process.returncode == 0, f"{command}\n{process.stderr}"
+        succeeds(folder, command)
     for name, study in written().items():
         (folder / "studies" / f"{name}.yaml").write_text(study)
     for language in ("en", "sw"):
@@ -43,8 +42,7 @@ def written() -> dict[str, str]:
 def test_the_commands_about_the_demo_run(folder: Path) -> None:
     assert DEMO[0] == "make demo" and len(DEMO) == 5
     for command in DEMO[1:]:
-        process = shell(folder, command)
-        assert process.returncode == 0, f"{command}\n{process.stdout[-2000:]}{process.stderr[-2000:]}"
+        succeeds(folder, command)
     assert (folder / DEMO[-1].split()[-1]).is_file()
 
 
@@ -54,8 +52,7 @@ def test_the_commands_about_a_study_of_one_s_own_are_planned(
 ) -> None:
     """The Hub is not asked: `xlgrid check` says so, and goes on."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    process = shell(folder, command.replace("--profile laptop", "--dry-run"))
-    assert process.returncode == 0, f"{command}\n{process.stdout[-2000:]}{process.stderr[-2000:]}"
+    succeeds(folder, command.replace("--profile laptop", "--dry-run"))
 
 
 def test_the_study_of_two_rates_makes_what_the_page_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

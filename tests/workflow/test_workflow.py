@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import cells, planned, project, shell, small, write
+from project import cells, planned, project, shell, small, succeeds, write
 
 CELL = "cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
 
@@ -72,8 +72,7 @@ def test_claims_are_judged_beside_the_report(finished: Path) -> None:
     write(finished, study)
     try:
         assert planned(finished) == {"all": 1, "claims": 1, "report_notebook": 1, "report_html": 1}
-        process = shell(finished, "snakemake --cores 1 results/demo/claims.md")
-        assert process.returncode == 0, process.stderr[-4000:]
+        succeeds(finished, "snakemake --cores 1 results/demo/claims.md")
     finally:
         write(finished, small())
     assert "not enough runs (1 of 1 seeds, 8 of 8 cells)" in (finished / "results/demo/claims.md").read_text()
@@ -114,8 +113,7 @@ def test_a_comparison_with_published_numbers_has_a_job_and_comes_with_the_report
     refused = shell(folder, "snakemake --dry-run results/demo/exhibits/ruletaker-transfer-published.csv")
     assert "The nearest file is results/demo/exhibits/ner-transfer-published.csv" in refused.stdout + refused.stderr
     # From whatever exists, which is nothing yet.
-    process = shell(folder, "xlgrid exhibit demo ner-full-ft --published --output results/demo/exhibits")
-    assert process.returncode == 0, process.stderr
+    succeeds(folder, "xlgrid exhibit demo ner-full-ft --published --output results/demo/exhibits")
     assert "| 50.0 |" in " ".join((folder / "results/demo/exhibits/ner-full-ft-published.md").read_text().split())
 
 
@@ -157,8 +155,5 @@ def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(fini
     write(folder, small())
     assert shell(folder, again).returncode == 0
     assert planned(folder)["evaluate"] == 3, "only the cells that waited for the failed run are left"
-    process = shell(
-        folder, "snakemake --profile laptop -- " + " ".join(path for path in expected if "/bitfit/" in path)
-    )
-    assert process.returncode == 0, process.stderr[-4000:]
+    succeeds(folder, "snakemake --profile laptop -- " + " ".join(path for path in expected if "/bitfit/" in path))
     assert cells(folder) == expected

@@ -45,20 +45,7 @@ def _chosen(fields: Any, kinds: tuple[type[Origin], ...], allowed: str) -> Any:
     fitting = [kind for kind in kinds if kind.describes(given)]
     if len(fitting) != 1:
         raise ValueError(f"{allowed}: give exactly one")
-    own = fitting[0]
-    for key in given:
-        others = [kind for kind in ORIGINS if key in kind.model_fields]
-        if others and own not in others:
-            raise ValueError(
-                f"`{key}` is not for data from {_key(own)}, but for those from {_key(others[0])}: leave it out"
-            )
-    return own.model_validate(given)
-
-
-def _key(kind: type[Origin]) -> str:
-    """The key that only this kind of origin has."""
-    [key] = [name for name in ("hub", "local", "place") if name in kind.model_fields]
-    return f"`{key}`"
+    return fitting[0].model_validate(given)
 
 
 class AllKeys(*reversed(ORIGINS)):  # type: ignore[misc]
@@ -96,7 +83,11 @@ class WithOrigin(Strict):
     def _apart(cls, fields: Any) -> Any:
         if not isinstance(fields, Mapping):
             return fields
-        own = {key: value for key, value in fields.items() if key in cls.model_fields.keys() - {"origin"}}
+        own = {key: value for key, value in fields.items() if key in cls.model_fields and key != "origin"}
+        known = [*cls.model_fields, *AllKeys.model_fields]
+        for key in fields:
+            if key == "origin" or key not in known:
+                raise ValueError(unknown("key", str(key), [name for name in known if name != "origin"]))
         return own | {"origin": origin_of({key: value for key, value in fields.items() if key not in own})}
 
     @classmethod

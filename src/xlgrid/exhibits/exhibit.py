@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 from pydantic import Field
 
 from xlgrid.base.files import write_text
+from xlgrid.base.names import among
 from xlgrid.base.settings import Strict
 from xlgrid.exhibits.latex import Latex
 from xlgrid.products.evaluate import with_values
@@ -71,6 +72,10 @@ class StudyView(Protocol):
     @property
     def order(self) -> Mapping[str, Sequence[object]]:
         """Axis -> its values in the order of the grids."""
+
+    @property
+    def defined_names(self) -> Mapping[str, Sequence[str]]:
+        """Axis -> the names that the study defines for it."""
 
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a target belongs to a group, for a source."""
@@ -201,11 +206,24 @@ class Exhibit(Strict):
         named = (axis for axes, known in self.named_axes.values() for axis in axes if axis not in known)
         return list(dict.fromkeys(named))
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        """The exhibit's mistakes beside its `named_values`, each as `key: what is wrong`.
+    def unknown_names(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        """The axes, facts and values that the exhibit names and the study lacks, each as `key: what is wrong`.
 
         Args:
-            axes: the values of each axis of the study's grids, and its metrics.
+            axes: the values of each axis of the study's grids, of its metrics, and of each fact of its encoders.
+        """
+        for key, (used, allowed) in self.named_axes.items():
+            facts = [name for name in axes if name not in AXES]
+            yield from among(key, "axis or fact of encoders", used, [*allowed, *facts])
+        for axis, values in self.named_values.items():
+            if axis in axes:
+                yield from among(f"select.{axis}", axis, values, axes[axis], study.defined_names.get(axis, ()))
+
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        """The exhibit's mistakes beside `unknown_names`, of which there are none, each as `key: what is wrong`.
+
+        Args:
+            axes: as for `unknown_names`.
         """
         yield from ()
 

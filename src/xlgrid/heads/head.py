@@ -62,72 +62,54 @@ class TaskColumns:
 
 
 class Head(ABC):
-    """One head. The methods stand in the order in which data flow through them.
+    """One head. The methods stand in the order in which data flow through them."""
 
-    Attributes:
-        name: the name by which `xlgrid.heads.ALL_HEADS` finds the head, which tokens files store.
-        model_suffix: the model classes of transformers are `{family}For{model_suffix}`, unless the head has a
-            `model_class` of its own.
-        modules: the names of the modules of these models that an encoder may come without.
-        token_columns: the columns of `fields` that have one value per token; the others have one value per row.
-        inputs_allowed: the least and the most columns that the encoder reads beside those of choices; None: any number.
-        has_target: the data have a column with the answers.
-        has_labels: the target names labels of the task.
-        has_choices: some of the input columns are choices.
-        output_per_label: the model has one output per label, so that other labels need another model.
-        has_stride: two windows of a long example share tokens, whose number the study's `stride` gives.
-        mixes: how a mix may take its parts, the default first. `shares`: each example comes from one of the parts, which have the
-            same examples. `whole`: the mix has all rows of each part.
-        reads_first_token: the head reads the first token of the encoder's last layer, and no other.
-        has_decoder: the model is an encoder-decoder, both parts of which are made from the encoder.
-        passed_share: the share of an example's tokens that pass a layer of the model.
-        output_share: the share of tokens at which a language model's output embeddings are computed.
-        has_pairs_only: the data are of pairs of languages, and stand in files of pairs.
-        reads_dev: the tokens of a test set are those of the dev set, too, on which a cell chooses what its predictions depend on.
-        is_trained: runs train the head; otherwise only encoders without training are evaluated.
-        is_pretrained: the head is a part of the encoder, so that an encoder without training can be evaluated.
-        needs_mask: inputs have masked tokens, so that the vocabulary needs a token for masking.
-        reads_words: the input is a list of words, for each of which the target has a label.
-        has_answers: the target is the answers to a question, of which there may be none (`prepared`).
-        has_cells: runs are evaluated, with the head that they have trained; otherwise they store no head, and other runs
-            begin with them.
-        all_metrics: the metrics of all tasks with the head.
-        loss_names: the names of `losses`.
-        allows_smoothing: the loss is a cross entropy, and can spread probability over all classes (`smoothed`).
-        label_smoothing: the share of each label's probability that the loss spreads over all classes.
-        further_columns: the columns that the data have beside those of the task.
-        options: the settings of evaluation, which are among the options of a task.
-    """
-
+    # The name by which `xlgrid.heads.ALL_HEADS` finds the head, which tokens files store.
     name: ClassVar[str]
-    model_suffix: ClassVar[str] = ""
-    modules: ClassVar[tuple[str, ...]] = ()
-    all_metrics: ClassVar[tuple[Metric, ...]]
-    token_columns: ClassVar[tuple[str, ...]] = ()
+
+    # What the data have. The least and the most columns that the encoder reads beside those of choices; None: any number.
     inputs_allowed: ClassVar[tuple[int, int | None]] = (1, 1)
-    has_target: ClassVar[bool] = True
-    has_labels: ClassVar[bool] = True
-    has_choices: ClassVar[bool] = False
-    output_per_label: ClassVar[bool] = False
-    has_stride: ClassVar[bool] = False
-    mixes: ClassVar[tuple[Mix, ...]] = ("shares", "whole")
-    reads_first_token: ClassVar[bool] = False
-    has_decoder: ClassVar[bool] = False
-    passed_share: ClassVar[float] = 1.0
-    output_share: ClassVar[float] = 0.0
-    loss_names: tuple[str, ...] = ("loss",)
-    is_pretrained: ClassVar[bool] = False
-    needs_mask: ClassVar[bool] = False
-    reads_words: ClassVar[bool] = False
+    has_target: ClassVar[bool] = True  # the data have a column with the answers
+    has_labels: ClassVar[bool] = True  # the target names labels of the task
+    has_choices: ClassVar[bool] = False  # some of the input columns are choices
+    # The target is the answers to a question, of which there may be none (`prepared`)
     has_answers: ClassVar[bool] = False
-    has_cells: ClassVar[bool] = True
-    allows_smoothing: ClassVar[bool] = True
-    has_pairs_only: ClassVar[bool] = False
+    has_pairs_only: ClassVar[bool] = False  # the data are of pairs of languages, and stand in files of pairs
+    reads_words: ClassVar[bool] = False  # the input is a list of words, for each of which the target has a label
+    further_columns: ClassVar[tuple[str, ...]] = ()  # columns of the data beside those of the task
+
+    # Tokens files. The columns of `fields` that have one value per token; the others have one value per row.
+    token_columns: ClassVar[tuple[str, ...]] = ()
+    # Two windows of a long example share tokens, whose number the study's `stride` gives
+    has_stride: ClassVar[bool] = False
+    # The tokens of a test set are those of the dev set, too, on which a cell chooses what its predictions depend on.
     reads_dev: ClassVar[bool] = False
-    is_trained: ClassVar[bool] = True
-    further_columns: ClassVar[tuple[str, ...]] = ()
-    options: ClassVar[type[Strict]] = NoOptions
-    label_smoothing: float = 0.0
+    # How a mix may take its parts, the default first. `shares`: each example comes from one of the parts, which have the same examples;
+    # `whole`: the mix has all rows of each part.
+    mixes: ClassVar[tuple[Mix, ...]] = ("shares", "whole")
+
+    # Models. Classes of transformers are `{family}For{model_suffix}`; "" for a head with a `model_class` of its own.
+    model_suffix: ClassVar[str] = ""
+    modules: ClassVar[tuple[str, ...]] = ()  # the modules of these models that an encoder may come without
+    # The model has one output per label, so that other labels need another model
+    output_per_label: ClassVar[bool] = False
+    # The model is an encoder-decoder, both parts of which are made from the encoder
+    has_decoder: ClassVar[bool] = False
+    # The head reads the first token of the encoder's last layer, and no other
+    reads_first_token: ClassVar[bool] = False
+    passed_share: ClassVar[float] = 1.0  # the share of an example's tokens that pass a layer of the model
+    # The share of tokens at which a language model's output embeddings are computed
+    output_share: ClassVar[float] = 0.0
+
+    # Runs and cells.
+    is_trained: ClassVar[bool] = True  # runs train the head; otherwise only encoders without training are evaluated
+    is_pretrained: ClassVar[bool] = False  # the head is a part of the encoder, which can be evaluated without training
+    has_cells: ClassVar[bool] = True  # runs are evaluated; otherwise they store no head, and other runs begin with them
+    loss_names: tuple[str, ...] = ("loss",)  # the names of `losses`
+    allows_smoothing: ClassVar[bool] = True  # the loss is a cross entropy, and can spread probability over all classes
+    label_smoothing: float = 0.0  # the share of each label's probability that the loss spreads over all classes
+    all_metrics: ClassVar[tuple[Metric, ...]]  # the metrics of all tasks with the head
+    options: ClassVar[type[Strict]] = NoOptions  # the settings of evaluation, which are among the options of a task
 
     def smoothed(self, label_smoothing: float) -> Self:
         """The head with a loss that spreads a share of each label's probability evenly over all classes (Szegedy et al. 2016,
@@ -269,16 +251,12 @@ class Head(ABC):
     # Tokens
 
     def check_tokenizer(self, tokenizer: Any) -> None:
-        """Check that a tokenizer has a token for masking, if the head needs one.
+        """Check that a tokenizer has the special tokens that the head needs.
 
         Raises:
-            ValueError: there is none.
+            ValueError: one is missing.
         """
-        if self.needs_mask and tokenizer.mask_token_id is None:
-            raise ValueError(
-                "the vocabulary has no token for masking, which text is trained and evaluated with: write `mask_token` into its "
-                "tokenizer_config.json, or take another vocabulary"
-            )
+        return
 
     @abstractmethod
     def fields(self) -> list["pa.Field"]:

@@ -1,6 +1,6 @@
 """The base of all methods of cross-lingual transfer. It changes nothing in a model, which is full fine-tuning."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -48,6 +48,15 @@ class Method:
             config: the contents of the encoder's config.json, or some of them; others have the defaults of transformers.
         """
         return None
+
+    def problems(self, study: Any, key: str, grid: str) -> Iterator[str]:
+        """What is wrong with a grid that names the method, beside misfits of encoders, each as `place: what is wrong`.
+
+        Args:
+            study: the study, whose names exist.
+            key, grid: the names of the method and of the grid in the study.
+        """
+        yield from ()
 
     def install(self, model: "PreTrainedModel") -> None:
         """Add the modules of the method to a loaded `model`, in place. Torch's seeded generator draws new weights.

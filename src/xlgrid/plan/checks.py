@@ -33,7 +33,6 @@ def plan_problems(plan: "Plan") -> list[str]:
     return [
         *_paths(plan),
         *_tokenizers(plan),
-        *_layers(plan),
         *_lm_heads(plan),
         *_made(plan),
         *_texts(plan),
@@ -69,12 +68,6 @@ def _tokenizers(plan: "Plan") -> Iterator[str]:
         if older_tokenizer(names):
             section = "vocabularies" if name in study.vocabularies else "encoders"
             yield f"{section}.{name}.path: {without_tokenizer(entry.folder, names)}"
-
-
-def _layers(plan: "Plan") -> Iterator[str]:
-    """Encoders from folders that are here have the layers that they should keep; those of others are counted when they are fetched."""
-    for name, entry in plan.study.encoders.items():
-        yield from (f"encoders.{name}.layers: {problem}" for problem in entry.problems_of_layers())
 
 
 def _lm_heads(plan: "Plan") -> Iterator[str]:

@@ -10,7 +10,6 @@ from xlgrid.data.checkpoints import weights_problem
 from xlgrid.data.encoders import without_tokenizer
 from xlgrid.data.formats import matches
 from xlgrid.data.lock import PARQUET_BRANCH, Unreachable, admits, ask, closed, read_lock
-from xlgrid.data.origins.hub import Hub
 from xlgrid.data.published import Repository
 from xlgrid.preflight import Line, State
 from xlgrid.preflight.files import Material
@@ -101,11 +100,12 @@ def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterat
         elif isinstance(product, Vocabulary):
             if "tokenizer.json" not in files:
                 yield f"vocabulary {product.vocabulary}: {without_tokenizer('the repository', files)}"
-        elif isinstance(origin := product.origin(study), Hub):
+        elif origin := product.origin(study):
+            # Only an origin on the Hub has a repository.
             yield from _missing_data(study, material, origin, files, answer)
 
 
-def _missing_data(study: "Study", material: Material, origin: Hub, files: Sequence[str], answer: Any) -> Iterator[str]:
+def _missing_data(study: "Study", material: Material, origin: Any, files: Sequence[str], answer: Any) -> Iterator[str]:
     product: Any = material.named
     split, repository = getattr(product, "split", "train"), origin.hub
     task = study.tasks[product.task].task if hasattr(product, "task") else None

@@ -128,8 +128,8 @@ class Run(OfGrids, _RunAxes):
         if entry.imported:
             adapter_format = entry.method.adapter_format
             assert adapter_format
-            place = entry.imported.place(self.source, self.encoder)
-            return {"encoder": encoder, "adapter": [] if entry.imported.hub else adapter_format.files(place)}
+            folder = entry.imported.of(self.source, self.encoder).folder
+            return {"encoder": encoder, "adapter": adapter_format.files(folder) if folder else []}
         return {
             "train": [plan.owned(tokens).path for tokens in self.tokens(plan, "train")],
             "dev": [plan.owned(tokens).path for tokens in self.tokens(plan, "dev")],
@@ -142,10 +142,7 @@ class Run(OfGrids, _RunAxes):
     def settings(self, study: "Study") -> Settings:
         recipe = study.recipe(*self[1:]).identity()
         imported = study.methods[self.method].imported
-        if imported is None:
-            return {"recipe": recipe}
-        revision = [f"--revision={imported.revision}"] if imported.hub else []
-        return {"recipe": recipe, "place": imported.place(self.source, self.encoder), "revision": revision}
+        return {"recipe": recipe, **(imported.of(self.source, self.encoder).origin if imported else {})}
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
@@ -170,9 +167,7 @@ class Run(OfGrids, _RunAxes):
 
     def repository(self, study: "Study") -> Repository | None:
         imported = study.methods[self.method].imported
-        if imported is None or not imported.hub:
-            return None
-        return Repository("model", imported.place(self.source, self.encoder), imported.revision)
+        return imported.of(self.source, self.encoder).repository if imported else None
 
     def first(self, study: "Study") -> "list[Run]":
         """The run of another task with which this one begins: none or one."""

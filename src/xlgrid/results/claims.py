@@ -4,7 +4,7 @@ Importing this module is cheap. `xlgrid.results.verdicts` measures the effects a
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from math import inf
@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
+from xlgrid.base.names import among
 from xlgrid.base.settings import Strict
 from xlgrid.products.evaluate import Cell, with_values
 from xlgrid.results.naming import Values
@@ -137,6 +138,36 @@ class Claim(Strict):
                 for side, within in pairs
             )
         return self.compare or self.trend or (Selection(),)
+
+    def problems(self, study: Any, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        """What the claim compares and the study lacks, each as `key: what is wrong`.
+
+        Args:
+            study: the study of the claim, whose grids have cells.
+            axes: the values of each axis of the study's grids.
+        """
+        stated = self.select.task or {value for side in self.sides for value in side.task or ()}
+        of_tasks = [study.metrics[str(key)] for key in axes["task"] if key in (stated or axes["task"])]
+        main = list(dict.fromkeys(metrics[0] for metrics in of_tasks))
+        if self.metric:
+            known = dict.fromkeys(metric for metrics in of_tasks for metric in metrics)
+            yield from among("metric", "metric of its tasks", [self.metric], known)
+        elif stated and len(main) > 1:
+            # Where no task is stated, an encoder or a method may leave cells of one task alone.
+            yield f"select.task: one effect has one metric, but these tasks have {' and '.join(main)}: state a claim for each"
+        # As the file has them: `against` has no sides of its own.
+        keys = {"compare": self.compare, "within": self.within, "trend": self.trend}
+        sides = {f"{key}.{at}": side for key, chosen in keys.items() for at, side in enumerate(chosen or ())}
+        for place, selection in {"select": self.select, **sides}.items():
+            for axis, values in selection.axes.items():
+                if axis != "group":
+                    yield from among(f"{place}.{axis}", axis, values, axes[axis], study.defined_names.get(axis, ()))
+                    continue
+                for group in values:
+                    try:
+                        study.belongs(group, str(axes["source"][0]), str(axes["target"][0]))
+                    except ValueError as error:
+                        yield f"{place}.{axis}: {error}"
 
     @property
     def factors(self) -> list[float]:

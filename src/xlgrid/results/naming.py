@@ -1,10 +1,12 @@
 """The axes of cells, the values that a study names on them, and what a paper calls these values."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt, StrictFloat, StrictInt, StrictStr
 
+from xlgrid.base.names import among
 from xlgrid.base.papers import published_file
 from xlgrid.base.settings import Strict
 
@@ -43,6 +45,18 @@ class Naming(Strict):
         description="axis -> name in the study -> the number of seeds, where it differs: {method: {mlm-trg: 1}}; the smallest "
         "counts where several apply",
     )
+
+    def problems(self, known: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        """The study's names that do not exist, each as `key: what is wrong`. The paper's names are checked when an exhibit is rendered.
+
+        Args:
+            known: axis, or `group` -> the names that there are.
+        """
+        sections: dict[str, Mapping[NamedAxis, Mapping[str, object]]] = {"names": self.names, "seeds_of": self.seeds_of}
+        for key, section in sections.items():
+            for axis, values in section.items():
+                if axis != "metric":
+                    yield from among(f"{key}.{axis}", axis, values, known[axis])
 
 
 class Published(Naming):

@@ -12,16 +12,6 @@ def axes(study: "Study") -> dict[str, list[object]]:
     return {axis: [*values] for axis, values in study.order.items()}
 
 
-def facts(study: "Study") -> dict[str, list[object]]:
-    """Fact -> every value that encoders of the study have of it, each once."""
-    values: dict[str, list[object]] = {}
-    for known in study.facts.values():
-        for fact, value in known.items():
-            values.setdefault(fact, [])
-            values[fact] += [value] if value not in values[fact] else []
-    return values
-
-
 def with_first(study: "Study", tasks: Iterable[str]) -> list[str]:
     """Tasks, and the tasks with whose runs theirs begin."""
     reached: dict[str, None] = {}
@@ -30,8 +20,3 @@ def with_first(study: "Study", tasks: Iterable[str]) -> list[str]:
         reached |= dict.fromkeys(ahead)
         ahead = [first for name in ahead if name in study.tasks and (first := study.tasks[name].start)]
     return [*reached]
-
-
-def metrics(study: "Study", tasks: Iterable[object]) -> list[str]:
-    """The metrics of some tasks, each once."""
-    return list(dict.fromkeys(metric for key in tasks for metric in study.metrics[str(key)]))

@@ -13,7 +13,10 @@ from xlgrid.heads import HEADS
 from xlgrid.languages import known_language, stated_language
 from xlgrid.languages.iso import standard
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.study import check_companions, check_data, check_encoders, check_exhibits, check_starts
+from xlgrid.results.naming import SEVERAL, Naming
+from xlgrid.results.records import COLUMNS
+from xlgrid.study import check_data, check_encoders, check_starts
+from xlgrid.study.axes import axes
 from xlgrid.study.groups import RELATIONS
 from xlgrid.study.languages import GROUPS, LANGUAGE
 from xlgrid.tasks import mlm
@@ -42,17 +45,16 @@ def problems(study: "Study") -> list[str]:
         check_starts.grids,
         check_encoders.grids,
         check_encoders.families,
-        check_companions.tasks,
-        check_companions.grids,
+        _methods,
         check_data.made,
         check_data.available,
         check_data.scored,
         check_data.training,
         check_data.sizes,
         check_data.pretraining,
-        check_exhibits.encoders,
-        check_exhibits.exhibits,
-        check_exhibits.claims,
+        _facts,
+        _exhibits,
+        _claims,
     ):
         mistakes = list(check(study))
         if mistakes:
@@ -132,6 +134,14 @@ def _names(study: "Study") -> Iterator[str]:
             alike = [key for key, other in study.tasks.items() if other.task.head is entry.task.head]
             alike = [key for key in alike if key != name and not study.tasks[key].trained_on]
             yield from among(f"tasks.{name}.trained_on", "task with this head", [entry.trained_on], alike)
+        if entry.companions:
+            alike = [
+                key
+                for key, other in study.tasks.items()
+                if key != name and (other.kind, other.columns, bool(other.data)) == (entry.kind, entry.columns, True)
+            ]
+            wanted = f"task of kind {entry.kind} with data"
+            yield from among(f"tasks.{name}.companions", wanted, [entry.companions], alike)
     for name, grid in study.grids.items():
         for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
             yield from among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
@@ -205,6 +215,13 @@ def _untrained(study: "Study") -> Iterator[str]:
                     )
 
 
+def _methods(study: "Study") -> Iterator[str]:
+    """Grids suit their methods, as these say."""
+    for name, grid in study.grids.items():
+        for key in grid.method:
+            yield from study.methods[key].method.problems(study, key, name)
+
+
 def _decoders(study: "Study") -> Iterator[str]:
     """Tasks whose models are encoder-decoders have methods for these, which begin with the encoder alone."""
     for name, grid in study.grids.items():
@@ -255,3 +272,40 @@ def _held_out(study: "Study") -> Iterator[str]:
                     f"in the one and {dev_rows[other]} in the other: write at most {dev_rows[other]} in the `options` of {name}, or "
                     f"at least {dev_rows[name]} in those of {other}"
                 )
+
+
+def _facts(study: "Study") -> Iterator[str]:
+    """Facts of encoders have names of their own."""
+    for name, entry in study.encoders.items():
+        for fact in entry.facts:
+            if fact in COLUMNS:
+                yield f"encoders.{name}.facts.{fact}: an axis or a column of exhibits has this name: choose another"
+
+
+def _exhibits(study: "Study") -> Iterator[str]:
+    """Exhibits show what the grids have, and stand beside numbers of what they show."""
+    known = axes(study)
+    known["metric"] = [*dict.fromkeys(metric for key in known["task"] for metric in study.metrics[str(key)])]
+    for facts in study.facts.values():
+        for fact, value in facts.items():
+            known.setdefault(fact, []).append(value)
+    several: list[object] = [SEVERAL]
+    names = {**known, "group": [], "source": known["source"] + several, "target": known["target"] + several}
+    namings: dict[str, Naming] = {"published": study.published}
+    for name, exhibit in study.exhibits.items():
+        problems = [*exhibit.unknown_names(study, known)] or exhibit.problems(study, known)
+        yield from (f"exhibits.{name}.{problem}" for problem in problems)
+        if name.endswith("-published"):
+            yield f"exhibits.{name}: files of such a name compare an exhibit with published numbers: choose another"
+        if exhibit.published_numbers is not None:
+            namings[f"exhibits.{name}.published"] = exhibit.published_numbers
+        for axis, coined in exhibit.coined_names.items():
+            names[axis] = [*names[axis], *coined]
+    for place, naming in namings.items():
+        yield from (f"{place}.{problem}" for problem in naming.problems(names))
+
+
+def _claims(study: "Study") -> Iterator[str]:
+    """Claims compare what the grids have."""
+    for name, claim in study.claims.items():
+        yield from (f"claims.{name}.{problem}" for problem in claim.problems(study, study.order))

@@ -72,11 +72,6 @@ class EncoderEntry(Obtained):
         return self.facts
 
     @property
-    def is_listed(self) -> bool:
-        """Whether the encoder is in `xlgrid.data.published.HUB`, so that its configuration is known without its files."""
-        return False
-
-    @property
     def before(self) -> str | None:
         """The encoder from which this one is made."""
         return None
@@ -101,52 +96,17 @@ class EncoderEntry(Obtained):
         """The vocabulary of the encoder; None if it names one, or has that of another."""
         return None
 
-    def recipe(self, study: str, encoder: str) -> Recipe:
-        """The resolved recipe of the training of an encoder that is trained here, by the names of the study and the encoder."""
-        raise NotImplementedError
-
     def vocabulary_of(self, study: "Study", name: str) -> str:
         """The name of the encoder's vocabulary.
 
         Args:
-            name: that of the encoder.
+            name: that of the encoder, here and in the other methods.
         """
-        raise NotImplementedError
-
-    def inputs(self, plan: "Plan", encoder: Encoder) -> Inputs:
-        """The files from which the encoder is made."""
-        raise NotImplementedError
-
-    def settings(self, study: "Study", name: str) -> Settings:
-        """The settings of the command that makes the encoder."""
-        raise NotImplementedError
-
-    def known_config(self, study: "Study", name: str) -> dict[str, Any]:
-        """What is known of the encoder's config.json; nothing, or entries with `model_type`."""
         raise NotImplementedError
 
     def modules_of(self, study: "Study") -> list[str] | None:
         """The languages of the encoder's modules; None if it has none for languages, or if its files alone say which."""
         return None
-
-    def configuration(self, folder: str | Path, most_entries: int | None = None) -> "PreTrainedConfig":
-        """The configuration of the encoder, with as many layers as it keeps.
-
-        Args:
-            folder: the folder in which the encoder is or will be.
-            most_entries: those of the vocabulary that the encoder names, if they are known.
-
-        Raises:
-            ValueError: an encoder of the Hub has not been fetched, and is not in `xlgrid.data.published.HUB`; or an encoder from scratch
-                has not been made, and its vocabulary is not trained here; or it, or its copy in the folder, has fewer layers than it should
-                keep.
-        """
-        raise NotImplementedError
-
-    def planned_configuration(self, plan: "Plan", name: str) -> "PreTrainedConfig":
-        """`configuration` in the folder of a plan."""
-        vocabulary = plan.study.all_vocabularies[self.vocabulary_of(plan.study, name)]
-        return self.configuration(plan.owned(Encoder(plan.study.name, name)).folder, vocabulary.most_entries)
 
     def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
         """The same for all encoders that differ by seeds alone; None for an encoder for which nothing is drawn at random.
@@ -168,20 +128,47 @@ class EncoderEntry(Obtained):
         """What does not suit the encoder in the tasks whose tokens are read for it; these tasks exist."""
         yield from ()
 
-    def problems_of_layers(self) -> Iterator[str]:
-        """Why the encoder cannot keep as many layers as it should, as far as its files are here."""
-        yield from ()
 
+class _WithVocabulary(EncoderEntry):
+    """An encoder with a vocabulary of its own, or one that it names, and with a configuration of its own."""
 
-class _Published(EncoderEntry):
-    """An encoder from the Hub or from a folder."""
-
-    rule: ClassVar[str] = "fetch_encoder"
-    layers: PositiveInt | None = Field(None, description="the number of layers to keep, the first ones; absent: all")
     vocabulary: str | None = Field(
         None,
         description="a vocabulary of the study, or an encoder whose vocabulary this one shares; absent: a vocabulary of its own",
     )
+
+    def vocabulary_of(self, study: "Study", name: str) -> str:
+        return self.vocabulary or name
+
+    def configuration(self, folder: str | Path, most_entries: int | None = None) -> "PreTrainedConfig":
+        """The configuration of the encoder, with as many layers as it keeps.
+
+        Args:
+            folder: the folder in which the encoder is or will be.
+            most_entries: those of the vocabulary that the encoder names, if they are known.
+
+        Raises:
+            ValueError: an encoder of the Hub has not been fetched, and is not in `xlgrid.data.published.HUB`; or an encoder from scratch
+                has not been made, and its vocabulary is not trained here; or it, or its copy in the folder, has fewer layers than it should
+                keep.
+        """
+        raise NotImplementedError
+
+    def planned_configuration(self, plan: "Plan", name: str) -> "PreTrainedConfig":
+        """`configuration` in the folder of a plan."""
+        vocabulary = plan.study.all_vocabularies[self.vocabulary_of(plan.study, name)]
+        return self.configuration(plan.owned(Encoder(plan.study.name, name)).folder, vocabulary.most_entries)
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
+        yield from among(f"encoders.{name}", "vocabulary", filter(None, [self.vocabulary]), study.all_vocabularies)
+
+
+class _Published(_WithVocabulary):
+    """An encoder from the Hub or from a folder."""
+
+    rule: ClassVar[str] = "fetch_encoder"
+    layers: PositiveInt | None = Field(None, description="the number of layers to keep, the first ones; absent: all")
     modules: dict[str, str] = Field(
         {},
         description="for an encoder with modules for languages, such as X-MOD: language of the study: name of its module in the "
@@ -198,20 +185,20 @@ class _Published(EncoderEntry):
             )
         return self
 
-    def vocabulary_of(self, study: "Study", name: str) -> str:
-        return self.vocabulary or name
-
     def inputs(self, plan: "Plan", encoder: Encoder) -> Inputs:
+        """The files from which the encoder is made."""
         files = encoder_files(self.folder, plan.study.downloads) if self.folder else []
         return {"vocabulary": _vocabulary(plan, encoder), "files": files}
 
     def settings(self, study: "Study", name: str) -> Settings:
+        """The settings of the command that makes the encoder."""
         modules = json.dumps(self.modules, separators=(",", ":"), sort_keys=True)
         changes = [f"--modules={modules}"] if self.modules else []
         changes += [f"--layers={self.layers}"] if self.layers else []
         return self.origin | {"changes": changes}
 
     def known_config(self, study: "Study", name: str) -> dict[str, Any]:
+        """What is known of the encoder's config.json; nothing, or entries with `model_type`."""
         config = self.whole_config(Path(Encoder(study.name, name).folder))
         return config | dict.fromkeys(config.keys() & {*LAYER_COUNTS}, self.layers) if self.layers else config
 
@@ -249,8 +236,8 @@ class _Published(EncoderEntry):
         return _configuration_in(place)
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
         yield from among(f"encoders.{name}.modules", LANGUAGE, self.modules, study.languages)
-        yield from among(f"encoders.{name}", "vocabulary", filter(None, [self.vocabulary]), study.all_vocabularies)
 
 
 class HubEncoder(OnHub, _Published):
@@ -259,10 +246,6 @@ class HubEncoder(OnHub, _Published):
     @property
     def own_vocabulary(self) -> VocabularyEntry | None:
         return None if self.vocabulary else HubVocabulary(hub=self.hub, revision=self.revision)
-
-    @property
-    def is_listed(self) -> bool:
-        return self.hub in HUB
 
     def whole_config(self, copy: Path) -> dict[str, Any]:
         known = HUB.get(self.hub, {})
@@ -273,7 +256,7 @@ class HubEncoder(OnHub, _Published):
     def _whole_configuration(self, copy: Path) -> "PreTrainedConfig":
         from transformers import AutoConfig
 
-        return AutoConfig.for_model(**HUB[self.hub]) if self.is_listed else super()._whole_configuration(copy)
+        return AutoConfig.for_model(**HUB[self.hub]) if self.hub in HUB else super()._whole_configuration(copy)
 
 
 class FolderEncoder(InFolder, _Published):
@@ -286,16 +269,17 @@ class FolderEncoder(InFolder, _Published):
     def whole_config(self, copy: Path) -> dict[str, Any]:
         return _described(Path(self.path))
 
-    def problems_of_layers(self) -> Iterator[str]:
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
         path = Path(self.path, "config.json")
         if self.layers and path.is_file():
             try:
                 first_layers(json.loads(path.read_text(encoding="utf-8")), self.layers)
             except ValueError as error:
-                yield str(error)
+                yield f"encoders.{name}.layers: {error}"
 
 
-class _Trained(EncoderEntry):
+class TrainedEncoder(EncoderEntry):
     """An encoder that is trained here.
 
     Attributes:
@@ -349,6 +333,7 @@ class _Trained(EncoderEntry):
         return Training.model_validate(self.defaults | self.training)
 
     def recipe(self, study: str, encoder: str) -> Recipe:
+        """The resolved recipe of the training, by the names of the study and the encoder."""
         names = {"study": study, "task": self.described.task, "kind": "mlm", "encoder": encoder}
         method = {"method": "full-ft", "base": "full-ft"}
         fields = {"source": "+".join(self.parts), "seed": self.described.seed, "training": self.pretraining}
@@ -366,26 +351,23 @@ class _Trained(EncoderEntry):
         return {"recipe": self.recipe(study.name, name).identity()}
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
         place, texts = f"encoders.{name}.{self.key}", [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
         yield from among(f"{place}.languages", LANGUAGE, self.described.languages, study.languages)
         yield from among(f"{place}.task", "task of kind `mlm`", [self.described.task], texts)
 
 
-class ScratchEncoder(_Trained):
+class ScratchEncoder(TrainedEncoder, _WithVocabulary):
     """An encoder that is pre-trained here, on texts of the study."""
 
     key: ClassVar[str] = "scratch"
-    refused: ClassVar[dict[str, str]] = _Trained.refused | {
+    refused: ClassVar[dict[str, str]] = TrainedEncoder.refused | {
         "dropout": "an encoder from scratch has the dropout of `scratch`, also in later runs: state it there"
     }
     scratch: Scratch = Field(description="what the encoder is made of, and how it is pre-trained")
     training: dict[str, Any] = Field(
         {},
         description=f"settings of the pre-training; {', '.join(f'{k} {v}' for k, v in TRAINING.items())} where absent",
-    )
-    vocabulary: str | None = Field(
-        None,
-        description="a vocabulary of the study, or an encoder whose vocabulary this one shares; absent: a vocabulary of its own",
     )
 
     @model_validator(mode="after")
@@ -420,9 +402,6 @@ class ScratchEncoder(_Trained):
         return TrainedVocabulary(
             kind=scratch.kind, languages=scratch.languages, size=scratch.vocab, max_length=scratch.max_length
         )
-
-    def vocabulary_of(self, study: "Study", name: str) -> str:
-        return self.vocabulary or name
 
     def known_config(self, study: "Study", name: str) -> dict[str, Any]:
         return self.scratch.known
@@ -461,7 +440,6 @@ class ScratchEncoder(_Trained):
         wanted = "task of kind `mlm` with `data` and two `inputs`"
         yield from among(f"{place}.bitext_task", wanted, filter(None, [scratch.bitext_task]), of_pairs)
         yield from self._problems_of_beginning(study, name)
-        yield from among(f"encoders.{name}", "vocabulary", filter(None, [self.vocabulary]), study.all_vocabularies)
         shared = study.all_vocabularies.get(self.vocabulary or "")
         if isinstance(shared, TrainedVocabulary) and scratch.kind != shared.kind:
             yield (
@@ -567,12 +545,12 @@ class Checkpoint(_OfAnother):
             )
 
 
-class EncoderWithHead(_OfAnother, _Trained):
+class EncoderWithHead(_OfAnother, TrainedEncoder):
     """An encoder from the Hub or a folder, which lacks a language-modelling head, with such a head, which is trained here."""
 
     key: ClassVar[str] = "lm_head"
     defaults: ClassVar[dict[str, Any]] = HEAD_TRAINING
-    refused: ClassVar[dict[str, str]] = _Trained.refused | {
+    refused: ClassVar[dict[str, str]] = TrainedEncoder.refused | {
         "snapshots": "the training of a head has no snapshots: leave out `snapshots`"
     }
     of: str = Field(description="an encoder of the study, from `hub` or `path`")

@@ -4,15 +4,15 @@ The schema is strict: an unknown or misspelt key is an error that names the file
 """
 
 import json
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from xlgrid.architectures import PRETRAINING
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import LocalPath, Name, Seed, Strict
+from xlgrid.base.settings import Name, Seed, Strict
 from xlgrid.data.downloads import Download
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import AnyVocabulary, VocabularyEntry
@@ -23,56 +23,12 @@ from xlgrid.methods import Method, make, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
-from xlgrid.study.encoders import AnyEncoder, Fact, pretraining_task, replicas
+from xlgrid.study.adapters import AnyAdapters
+from xlgrid.study.encoders import AnyEncoder, Fact, TrainedEncoder, pretraining_task, replicas
 from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace, merge
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.training.recipe import Recipe, Start, Training
-
-
-class ImportedAdapters(Strict):
-    """Adapters in the layout of AdapterHub that are read instead of training a method's runs on text."""
-
-    hub: str | None = Field(
-        None,
-        description="owner/name on the Hub, in which {language} and {encoder} stand for the language and the encoder of the "
-        "run",
-    )
-    revision: str = Field(
-        "main", description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file"
-    )
-    path: LocalPath | None = Field(
-        None,
-        description="a folder, in which {language} and {encoder} stand for the language and the encoder of the run",
-    )
-    names: dict[str, str] = Field(
-        {},
-        description="language or encoder of the study: its name in the repository or folder, where the two differ; {language}"
-        " may stand in the latter",
-    )
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> Self:
-        if (self.hub is None) == (self.path is None):
-            raise ValueError("imported adapters come from either `hub` or `path`: give exactly one")
-        try:
-            apart = all(
-                self.place("first", name) != self.place("second", name)
-                for name in [name for name, outside in self.names.items() if "{language}" in outside] or [""]
-            )
-        except (KeyError, IndexError, ValueError) as error:
-            raise ValueError(
-                f"{self.hub or self.path!r} has {error} in braces, where only {{language}} and {{encoder}} can stand"
-            ) from None
-        if not apart:
-            raise ValueError(f"{self.hub or self.path!r} is the same for every language: put {{language}} in it")
-        return self
-
-    def place(self, language: str, encoder: str) -> str:
-        """The repository or folder of a language's weights."""
-        names = {"language": self.names.get(language, language)}
-        names["encoder"] = self.names.get(encoder, encoder).format_map(names)
-        return str(self.hub or self.path).format_map(names)
 
 
 class MethodEntry(Strict):
@@ -86,9 +42,7 @@ class MethodEntry(Strict):
         {}, description="options of the base, where they differ from the defaults"
     )
     start: Start | None = Field(None, description="the runs on text with whose weights runs of the method begin")
-    imported: ImportedAdapters | None = Field(
-        None, description="adapters that are read instead of training runs on text"
-    )
+    imported: AnyAdapters | None = Field(None, description="adapters that are read instead of training runs on text")
 
     @cached_property
     def method(self) -> Method:
@@ -363,11 +317,16 @@ class Study(Strict):
         """Code -> language for every language of the study, in the study's order."""
         return {code: self.language(code) for code in self.languages}
 
-    def recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
-        """The resolved recipe of one run: the training entries that match are applied in order.
+    @cached_property
+    def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:
+        """(task, encoder, method, source, seed) -> the resolved recipe of this run: the training entries that match are applied in order.
 
         A recipe does not depend on the other languages of the study, so adding a language leaves all runs as they are.
         """
+        # Plan, rules and cost ask several times for the recipe of each run.
+        return cache(self._recipe)
+
+    def _recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
         entry = self.methods[method]
         matched = {
             "task": task,
@@ -398,4 +357,6 @@ class Study(Strict):
 
     def pretraining(self, encoder: str) -> Recipe:
         """The resolved recipe of the training of an encoder that is trained here."""
-        return self.encoders[encoder].recipe(self.name, encoder)
+        entry = self.encoders[encoder]
+        assert isinstance(entry, TrainedEncoder)
+        return entry.recipe(self.name, encoder)

@@ -3,8 +3,64 @@
 import json
 
 import pytest
+from plugin_fixture import install
 
-from xlgrid.data.sources import DataSource
+from xlgrid.data.sources import ALL_MADE, DataSource
+
+CODE = """
+from xlgrid.data.sources import Made
+
+
+class Doubled(Made):
+    about = "rows that are taken twice"
+    rule = "double_data"
+    times: int = 2
+
+    def has(self, split, language):
+        return split == "train" and self.origin.has(language)
+
+    def makes(self):
+        return [(language, "train") for language in self.origin.languages]
+
+    def inputs(self, plan, task, language):
+        return {"files": self.origin.paths(language, "train")}
+
+    def settings(self, study, task):
+        return {"times": self.times}
+"""
+
+
+@pytest.fixture
+def doubled(tmp_path, monkeypatch):
+    """A package that makes data by a rule of its own."""
+    points = {"xlgrid.made_data": {"doubled": "my_double:Doubled", "other": "my_double:Made"}}
+    monkeypatch.syspath_prepend(install(tmp_path / "installed", "my-double", "0.1", CODE, points))
+    yield
+    ALL_MADE.imported.clear()
+
+
+@pytest.mark.usefixtures("doubled")
+def test_a_package_makes_a_split_from_the_rows_of_an_origin():
+    data = DataSource(hub="a/b", doubled={"local": "{language}.csv", "languages": ["de"], "times": 3})
+    made = data.made_of("train", "de")
+    assert made is data.made["doubled"] and made.times == 3 and data.of("train", "de") is made.origin
+    for split, language in (("train", "en"), ("dev", "de"), ("test", "de")):
+        assert data.made_of(split, language) is None and data.of(split, language) is data.origin
+    assert made.inputs(None, "task", "de") == {"files": ["de.csv"]}
+
+
+@pytest.mark.usefixtures("doubled")
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"doubled": {"local": "x.csv", "time": 3}}, r"doubled\n  .*unknown key 'time', did you mean 'times'"),
+        ({"doubled": {"times": 3}}, "doubled.*\n.*give exactly one"),
+        ({"double": {"local": "x.csv"}}, "unknown key 'double', did you mean 'doubled'"),
+    ],
+)
+def test_what_a_part_that_makes_data_lacks_is_told_at_its_key(fields, message):
+    with pytest.raises(ValueError, match=message):
+        DataSource(hub="a/b", **fields)
 
 
 @pytest.mark.parametrize("source", [{}, {"hub": "a/b", "local": "c"}, {"hub": "a/b", "place": {"kind": "x"}}])

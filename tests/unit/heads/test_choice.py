@@ -40,11 +40,3 @@ def test_labels_may_be_numbers_that_read_as_their_names() -> None:
     HEAD.check(pa.Table.from_pylist(ROWS), TASK, "here")
     with pytest.raises(ValueError, match=r"here, row 1, column 'label': unknown label '7'"):
         HEAD.check(pa.Table.from_pylist([ROWS[0] | {"label": 7}]), TASK, "here")
-
-
-def test_the_model_is_the_same_for_any_number_of_choices() -> None:
-    assert HEAD.settings(2) == HEAD.settings(5) == {} and not HEAD.output_per_label
-
-
-def test_there_are_no_pairs() -> None:
-    assert HEAD.second(TASK) is None

@@ -57,11 +57,6 @@ def test_an_empty_first_segment_keeps_the_separator_after_it(separators: int) ->
     assert columns == {"input_ids": [[CLS, SEP, 4, SEP]], "context_length": [2]}
 
 
-def test_one_separator_changes_no_input_of_one_segment() -> None:
-    columns = Encoding(tokenizer(2), 16, one_separator=True).cut([["a b"]], "text")
-    assert columns == {"input_ids": [[CLS, 2, 3, SEP]], "context_length": [4]}
-
-
 def test_long_inputs_lose_the_end_of_the_first_segment_and_are_counted() -> None:
     encoding = Encoding(tokenizer(1), 6)
     columns = encoding.cut([["a b c d", "a"], ["e f", "e f"]], "question")
@@ -95,17 +90,6 @@ BYTES = {
     "mmbert": of_bytes("<bos>", "<eos>", "{first} $A {last} $B:1 {last}", bos_token="<bos>", eos_token="<eos>"),
     "no separator": of_bytes("<s>", "</s>", "{first} $A $B:1 {last}", bos_token="<s>", eos_token="</s>"),
 }
-
-
-@pytest.mark.parametrize("kind", BYTES)
-def test_words_have_the_tokens_that_they_have_in_running_text(kind: str) -> None:
-    """A vocabulary of bytes marks words by the space before them."""
-    encoding = Encoding(BYTES[kind], 20)
-    sentences = [["ab", "a", "", "ab"], ["ab"]]
-    spaced = encoding.spaced(sentences)
-    assert spaced == [["ab", " a", "", " ab"], ["ab"]] and sentences[0][1] == "a"
-    ids = encoding.tokenizer(spaced, is_split_into_words=True)["input_ids"]
-    assert ids == encoding.tokenizer(["ab a ab", "ab"])["input_ids"]
 
 
 @pytest.mark.parametrize("kind", BYTES)
@@ -167,11 +151,6 @@ def test_each_piece_of_running_text_is_of_the_word_at_its_place(kind: str, sente
     places = [word_at[max(0, end - 1)] for _, end in text["offset_mapping"][1:-1]]
     assert word_of == [None, *places, None]
     assert {*places} == {*range(len(sentence))}
-
-
-def test_words_of_other_vocabularies_stay_as_they_are() -> None:
-    words = [["a", "b"]]
-    assert Encoding(tokenizer(1), 20).spaced(words) == words
 
 
 @pytest.mark.parametrize("kind", BYTES)

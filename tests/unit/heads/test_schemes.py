@@ -153,21 +153,14 @@ def test_parts_of_speech_and_other_classes_are_of_no_scheme(labels: str) -> None
     ("labels", "message"),
     [
         ("O B-PER I-PER LOC", "B-PER, I-PER mark spans, and LOC does not: .*such as B-LOC and I-LOC"),
-        ("O PER-B PER-I LOC", "PER-B, PER-I mark spans, and LOC does not"),
         ("OTHER PER-B PER-I", "OTHER does not: if OTHER stands for .* write O, and `labels: {OTHER: O}` in `data`"),
         ("0 B-PER I-PER", "and 0 does not: if 0 stands for words outside of spans, write O, and `labels: {0: O}`"),
         ("LOC MISC B-PER I-PER", "B-PER, I-PER mark spans, and LOC, MISC do not: write O for words outside of spans"),
         ("O B- I-", "write B, I, and `labels: {B-: B, ...}`"),
         ("O BPER IPER", "BPER, IPER seem to mark spans, .*: write B-PER, I-PER, and `labels: {BPER: B-PER, ...}`"),
-        ("O BPER IPER BLOC ILOC MISC", "write B-PER, I-PER, B-LOC, I-LOC, and"),
         ("O PERB PERI", "write B-PER, I-PER, and"),
-        ("o bper iper", "write B-per, I-per, and"),
         ("O B+PER I+PER", "write B-PER, I-PER, and"),
-        ("O BPER IPER EPER SPER", "write B-PER, I-PER, E-PER, S-PER, and"),
         ("O B-PER PER-I", "B-PER mark.* and PER-I does not: .*such as B-PER and I-PER"),
-        ("O B-PER i-per", "B-PER mark.* and i-per does not"),
-        ("O B-PER I_PER", "B-PER mark.* and I_PER does not"),
-        ("O B-PER I-", "B-PER mark.* and I- does not"),
         ("O o B-PER I-PER", "both O and o"),
         (
             "O B-PER I-PER E-PER",
@@ -175,10 +168,7 @@ def test_parts_of_speech_and_other_classes_are_of_no_scheme(labels: str) -> None
         ),
         ("O B-PER U-PER", r"letters are B and U; BILOU has B, I, L and U: list labels with all four"),
         ("O U-PER", r"only letter is U; BILOU .* all four \(B-PER, I-PER, L-PER, U-PER\), even if .* of one word only"),
-        ("o PER_b PER_u", r"all four \(PER_b, PER_i, PER_l, PER_u\)"),
-        ("O S-PER S-LOC", "the only letter is S; BIOES has B, I, E and S: list labels with all four"),
         ("O B-PER M-PER I-PER", "the letters B, I, M mark spans in no scheme"),
-        ("O B-PER E-PER L-PER", "the letters B, E, L mark spans in no scheme"),
     ],
 )
 def test_labels_of_half_a_scheme_are_refused(labels: str, message: str) -> None:

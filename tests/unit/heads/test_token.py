@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tokens_fixture import collate, write
 
 from xlgrid.data import batches
-from xlgrid.heads import HEADS, metric
-from xlgrid.heads.token import accuracy_outcome, windows
+from xlgrid.heads import HEADS
+from xlgrid.heads.token import windows
 from xlgrid.tasks import task
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
@@ -69,14 +69,6 @@ def test_labels_that_are_scored_otherwise_than_they_look_are_told(
     described = task("token", {"inputs": ["words"], "target": "tags", "labels": list(labels)})
     remarks = HEADS["token"].remarks(pa.table({"words": [["w"] * len(numbers)], "tags": [numbers]}), described)
     assert remarks == [] if remark is None else remark in remarks[0]
-
-
-def test_accuracy_of_tokens_counts_tokens_not_examples() -> None:
-    outcomes = [
-        accuracy_outcome(LABELS, [1, 2, 3], [1, 2, 3]),
-        accuracy_outcome(LABELS, [0], [1]),
-    ]
-    assert metric("accuracy").score(outcomes) == 75
 
 
 @pytest.mark.parametrize(
@@ -137,11 +129,6 @@ def test_every_word_begins_in_exactly_one_window(pieces: list[int], max_length: 
     assert all(len(part) <= max_length and part[0] == 0 and part[-1] == len(word_of) - 1 for part in parts)
     words = [(word, len(list(group))) for part in parts for word, group in groupby(word_of[at] for at in part[1:-1])]
     assert words == [(word, min(count, max_length - 2)) for word, count in enumerate(pieces)]
-
-
-def test_a_sentence_that_fits_is_one_window_of_all_its_tokens() -> None:
-    assert windows([None, 0, 0, 1, None], 5) == [[0, 1, 2, 3, 4]]
-    assert windows([None, 0, 0, 1, None], 4) == [[0, 1, 2, 4], [0, 3, 4]]
 
 
 def test_no_room_for_a_word_is_an_error() -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows_fixture import rows_of
 
 from xlgrid.heads import HEADS, metric
 from xlgrid.heads.token import Words
 from xlgrid.heads.token_chunks import ChunkHead, chunks
-from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.synthetic.miniatures.udpos import LABELS
 
 HEAD = HEADS["token-chunks"]
@@ -56,18 +56,7 @@ def test_chunks(tags: str, expected: set[tuple[str, int, int]]) -> None:
 
 
 def test_the_chunks_of_a_sentence_cross_its_windows() -> None:
-    tokens = Tokens(
-        head="token-chunks",
-        label_names=LABELS,
-        pad_id=0,
-        values=np.ones(2, np.int32),
-        offsets=np.arange(3),
-        contexts=np.ones(2, np.int32),
-        languages=("en",),
-        language_of=np.zeros((2, 2), np.int16),
-        vocabulary=Vocabulary(2, 1, (0,)),
-        columns={"example": np.zeros(2, np.int64)},
-    )
+    tokens = rows_of("token-chunks", {"example": np.zeros(2, np.int64)}, label_names=LABELS)
     noun, verb = LABELS.index("NOUN"), LABELS.index("VERB")
     windows = [Words([noun, noun], [noun, noun]), Words([noun, verb], [noun, noun])]
     assert HEAD.outcomes(tokens, windows) == [[0, 2, 1]]

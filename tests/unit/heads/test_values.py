@@ -27,10 +27,6 @@ def test_a_slice_of_one_piece_is_no_copy() -> None:
     assert np.shares_memory(Values([piece[:4], piece[4:]])[5:8], piece)
 
 
-def test_no_positions_are_no_values() -> None:
-    assert Values([np.zeros(3, np.int32)])[np.zeros(0, np.int64)].tolist() == []
-
-
 @pytest.mark.parametrize("position", [-1, 3])
 def test_a_position_beyond_the_ends_is_an_error(position: int) -> None:
     with pytest.raises(IndexError, match=f"from 0 to 2, got {position}"):

@@ -17,7 +17,8 @@ from xlgrid.plan.estimate import A100, Cost, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.train import Run
-from xlgrid.study.schema import ImportedAdapters, TrainingEntry
+from xlgrid.study.adapters import FolderAdapters
+from xlgrid.study.schema import TrainingEntry
 
 RUN = Run("tiny", "rt", "tiny", "full-ft", "en", 1)
 QUERY = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
@@ -144,7 +145,7 @@ def test_another_run_is_no_measure(changes: dict[str, Any], message: str) -> Non
 def test_imported_adapters_are_stored_and_not_trained() -> None:
     trained = estimate()
     methods = trained.study.methods
-    imported = methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
+    imported = methods["query"].model_copy(update={"imported": FolderAdapters(path="{language}")})
     changed = trained.study.model_copy(update={"methods": methods | {"query": imported}})
     assert Estimate(Plan(changed)).of(QUERY) == Cost(runs=1, gigabytes=trained.of(QUERY).gigabytes)
 

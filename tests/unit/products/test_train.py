@@ -13,8 +13,9 @@ from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.train import Run
+from xlgrid.study.adapters import FolderAdapters
 from xlgrid.study.encoders import FolderEncoder
-from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study
+from xlgrid.study.schema import MethodEntry, Study
 from xlgrid.training.recipe import Recipe
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)
@@ -46,7 +47,7 @@ def test_a_run_comes_back_from_its_files(run: Run) -> None:
 
 def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     study = begun()
-    read = study.methods["mlm"].model_copy(update={"base": "madx", "imported": ImportedAdapters(path="{language}")})
+    read = study.methods["mlm"].model_copy(update={"base": "madx", "imported": FolderAdapters(path="{language}")})
     run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": FolderEncoder(path="x")}}
     plan = Plan(study.model_copy(update=changed))

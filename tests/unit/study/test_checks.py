@@ -56,7 +56,7 @@ def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path
             "is of kind xlmr, but its vocabulary both of",
         ),
         ("size: 500}", "size: 500, max_length: 40}", 10, "too long for vocabulary both, which takes 40"),
-        ("{languages: [en, fr], size: 500}", "{path: x, size: 500}", 8, "only a vocabulary that is trained here"),
+        ("{languages: [en, fr], size: 500}", "{path: x, size: 500}", 8, "is for a vocabulary with `languages`"),
         (
             "languages: [en]}}",
             "languages: [en], vocab: 90}}",
@@ -367,7 +367,7 @@ def test_an_encoder_decoder_begins_with_no_run_on_text(tmp_path: Path) -> None:
         load_study(write(tmp_path, started))
 
 
-def of_mbart(**axes: Any) -> Study:
+def of_mbart(begun: dict[str, Any] | None = None, **axes: Any) -> Study:
     scratch = {"kind": "xlmr", "architecture": "mbart", "languages": ["qa1", "qb1"]}
     grid = {
         "task": ["nli"],
@@ -384,6 +384,7 @@ def of_mbart(**axes: Any) -> Study:
         encoders={
             "mbart": {"scratch": scratch, "training": {"steps": 4, "snapshots": [2]}},
             "early": {"of": "mbart", "step": 2},
+            **(begun or {}),
         },
         tasks={
             "nli": {"kind": "xnli", "data": {"local": "{language}-{split}.jsonl"}},
@@ -428,13 +429,8 @@ def test_a_mistake_about_an_mbart_is_named(axes: dict[str, list[str]], message: 
 
 
 def test_no_encoder_begins_with_an_mbart() -> None:
-    study = of_mbart()
-    fields = study.model_dump(exclude_unset=True)
-    fields["encoders"]["other"] = {
-        "scratch": {"kind": "xlmr", "languages": ["qa1"], "begin": "early"},
-        "vocabulary": "mbart",
-    }
-    [problem] = problems(Study(**fields))
+    scratch = {"kind": "xlmr", "languages": ["qa1"], "begin": "early"}
+    [problem] = problems(of_mbart({"other": {"scratch": scratch, "vocabulary": "mbart"}}))
     assert problem.startswith(
         "encoders.other.scratch.begin: early is of type mbart, and this one of type xlm-roberta: name"
     )

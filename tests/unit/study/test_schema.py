@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from study_fixture import STARTED, TEXT, write
+from study_fixture import QA, STARTED, TEXT, write
 
-from xlgrid.plan.load import load_study
-from xlgrid.study.schema import ImportedAdapters, Study
+from xlgrid.plan.load import load_plan, load_study
+from xlgrid.study.adapters import HubAdapters
+from xlgrid.study.schema import Study
 
 
 def test_a_study_s_name_must_do_for_a_path(tmp_path: Path) -> None:
@@ -52,11 +53,9 @@ def test_settings_of_text_runs_are_training_settings_like_any(tmp_path: Path) ->
 
 
 def test_weights_are_read_under_the_names_that_others_gave() -> None:
-    imported = ImportedAdapters(
-        hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"}
-    )
-    assert imported.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
-    assert imported.place("qu", "bert") == "Hub/bert-qu-wiki"
+    imported = HubAdapters(hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"})
+    assert imported.named("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
+    assert imported.named("qu", "bert") == "Hub/bert-qu-wiki"
 
 
 GROUPED = (
@@ -125,3 +124,22 @@ def test_the_page_of_a_report_depends_on_what_it_shows_of_languages_and_exhibits
     )
     pages = [load_study(write(tmp_path, declared.replace("NAME", name))).report_settings for name in ("Zed", "Zet")]
     assert pages[0] != pages[1]
+
+
+def test_metrics_follow_from_the_tasks_and_a_table_shows_the_main_ones(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, QA.replace("rows: [task]", "rows: [task, metric]")))
+    expected = {"xquad": ("squad-f1", "squad-em"), "copa": ("accuracy",), "siqa": ("accuracy",)}
+    assert study.metrics == expected | {"pretraining": ("accuracy",)}
+    assert study.exhibits["table"].names_metric
+    assert not load_study(write(tmp_path, QA)).exhibits["table"].names_metric
+
+
+def test_a_table_shows_both_metrics_where_it_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, axes in (("main", "rows: [task]"), ("both", "rows: [task, metric]")):
+        plan = load_plan(write(tmp_path, QA.replace("rows: [task]", axes)))
+        plan.study.exhibit("table").render("table", plan, name)
+        lines = Path(name, "table.csv").read_text().splitlines()
+        # Two targets each.
+        assert len(lines) - 1 == 2 * (2 if name == "main" else 3)
+        assert "Metric: squad-f1, " in Path(name, "table.md").read_text()

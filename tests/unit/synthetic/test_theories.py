@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from xlgrid.synthetic import natural
 from xlgrid.synthetic.logic import VARIABLE, named, solve
 from xlgrid.synthetic.sizes import MAX_DEPTH
-from xlgrid.synthetic.theories import Options, examples, from_json, to_json
+from xlgrid.synthetic.theories import Options, examples, to_json
 
 N = 4000
 
@@ -43,12 +43,6 @@ def test_each_depth_and_label_is_equally_frequent(sample):
     counts = Counter((example.depth, example.label) for example in generated)
     assert set(counts) == {(depth, label) for depth in range(max_depth + 1) for label in (False, True)}
     assert max(counts.values()) - min(counts.values()) <= 1
-
-
-def test_every_run_of_two_per_depth_has_each_depth_and_label_once():
-    run = generate(80, 3, 2)
-    for start in range(0, 80, 8):
-        assert len({(example.depth, example.label) for example in run[start : start + 8]}) == 8
 
 
 def test_polarity_is_balanced_at_each_depth_and_label(sample):
@@ -180,10 +174,6 @@ def test_depth_zero_theories_have_rules_that_derive_something_as_distractors():
     assert sum(deriving) / len(deriving) > 0.9
 
 
-def test_no_rules_at_depth_zero_if_asked_for():
-    assert not any(example.theory.rules for example in generate(40, 0, 1, rules=(0, 0)))
-
-
 def test_negated_rules_can_be_left_out_and_are_in_half_of_the_theories_otherwise():
     def share(**options):
         theories = [example.theory for example in generate(800, 2, 1, **options)]
@@ -233,10 +223,6 @@ def test_asking_for_more_gives_the_same_beginning(few, more, max_depth, seed):
     assert generate(few, max_depth, seed) == long[:few]
 
 
-def test_seeds_differ():
-    assert generate(8, 2, 1) != generate(8, 2, 2)
-
-
 def test_the_sequence_is_the_same_on_every_machine():
     """If this fails, every generated data set has changed: write the new digest down only if that is meant."""
     lines = [to_json(example) for max_depth in range(6) for example in generate(100, max_depth, 0)]
@@ -246,39 +232,7 @@ def test_the_sequence_is_the_same_on_every_machine():
 # --- JSON ---
 
 
-def test_json_round_trip(sample):
-    for example in sample[1][:400]:
-        text = to_json(example)
-        assert from_json(text) == example
-        assert "\n" not in text
-
-
-def test_json_leaves_defaults_out():
-    example = from_json(
-        '{"facts":[["big","anne"]],"rules":[[[["like","?","cat"],["red","?",null,false]],["kind","?"]]],'
-        '"question":["kind","anne"],"label":false,"depth":1}'
-    )
-    assert example.theory.rules[0].conditions[1].positive is False
-    assert to_json(example).count("null") == 1
-    assert to_json(example).count("true") == 0
-
-
 # --- refusals ---
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"facts": (1, 4)}, r"facts must be .* 2 <= least <= most, got \(1, 4\)"),
-        ({"conditions": 0}, "conditions"),
-        ({"conditions": 4}, "conditions"),
-        ({"negated_questions": -0.1}, "negated_questions"),
-        ({"questions_per_theory": 0}, "questions_per_theory"),
-    ],
-)
-def test_options_out_of_range_are_refused(fields, message):
-    with pytest.raises(ValueError, match=message):
-        Options(**fields)
 
 
 def test_options_that_leave_no_room_are_refused_instead_of_searching_for_ever():

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -89,9 +89,12 @@ class Files(OfFiles):
         description="the path of the files, in which {language}, {split} and {name}, the language's entry in `names`, are replaced",
     )
 
+    # The names that may stand in braces in `local`.
+    braces: ClassVar[tuple[str, ...]] = ("language", "split", "name")
+
     @model_validator(mode="after")
     def _type_is_read(self) -> Self:
-        check_braces("local", self.local, ("language", "split", "name"))
+        check_braces("local", self.local, self.braces)
         read_types = (*formats.TABLES, formats.LINES)
         # Without an end of its name, or with one that {split} fills in, only the path of a file tells its type.
         if (kind := formats.type_of(self.local)) and "{" not in kind and kind not in read_types:

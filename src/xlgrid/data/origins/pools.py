@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from xlgrid.base.settings import LocalPath
 from xlgrid.data.formats.files import text_lines
-from xlgrid.data.origins.origin import Origin, check_braces
+from xlgrid.data.origins.files import Files
 from xlgrid.languages.sources import Target
 from xlgrid.tasks import Task
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GOLD = "gold"
 
 
-class Pools(Origin):
+class Pools(Files):
     """Pools of sentences in the languages of a pair, and the ids of translations, in the three local files of a split."""
 
     local: LocalPath = Field(
@@ -32,10 +32,10 @@ class Pools(Origin):
         " language of the pair, whose file has the ids and sentences of a pool, and for `gold`, the file with the"
         " ids of translations",
     )
+    braces = (*Files.braces, "part")
 
     @model_validator(mode="after")
     def _has_no_columns(self) -> Self:
-        check_braces("local", self.local, ("language", "split", "name", "part"))
         if self.rename or self.where or self.begins:
             raise ValueError(
                 "the files of `{part}` have no columns to select by or to rename: leave out `where`, `begins` and `rename`"
@@ -50,16 +50,12 @@ class Pools(Origin):
         return True
 
     def paths(self, language: str, split: str) -> list[str]:
-        path = self.local.replace("{language}", language).replace("{split}", self.named(split))
-        path = path.replace("{name}", self.configuration(language) or language)
+        path = self.path(language, split)
         return [path.replace("{part}", part) for part in (*Target(language).languages, GOLD)]
 
     def read(self, described: Task, language: str, split: str, lock: str | Path) -> "tuple[pa.Table, str]":
         files = self.paths(language, split)
         return read_pools(files), " and ".join(files)
-
-    def __str__(self) -> str:
-        return self.local
 
 
 def read_pools(files: Sequence[str | Path]) -> "pa.Table":

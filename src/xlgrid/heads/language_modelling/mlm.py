@@ -47,7 +47,6 @@ class MlmHead(Head):
     mixes = ("whole",)
     output_share = MASKED
     is_pretrained = True
-    needs_mask = True
     has_cells = False
 
     def __init__(self, masked: Masked | None = None) -> None:
@@ -60,6 +59,13 @@ class MlmHead(Head):
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
         check_text(table, task.inputs, where)
+
+    def check_tokenizer(self, tokenizer: Any) -> None:
+        if tokenizer.mask_token_id is None:
+            raise ValueError(
+                "the vocabulary has no token for masking, which text is trained and evaluated with: write `mask_token` into its "
+                "tokenizer_config.json, or take another vocabulary"
+            )
 
     def fields(self) -> list["pa.Field"]:
         return []

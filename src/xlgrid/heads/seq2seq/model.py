@@ -134,27 +134,6 @@ def encoder_decoder(family: str) -> Any:
     return EncoderDecoder
 
 
-def draw_weights(model: Any, deviation: float) -> None:
-    """Draw the weights of a model or of one of its modules as transformers draws those of new layers, in place."""
-    import torch
-    from torch import nn
-
-    with torch.no_grad():
-        for module in model.modules():
-            if isinstance(module, nn.Linear):
-                module.weight.normal_(0.0, deviation)
-                if module.bias is not None:
-                    module.bias.zero_()
-            elif isinstance(module, nn.LayerNorm):
-                module.reset_parameters()
-        # The output layer may have the weights of the word embeddings, in which the vector of padding is zero.
-        for module in model.modules():
-            if isinstance(module, nn.Embedding):
-                module.weight.normal_(0.0, deviation)
-                if module.padding_idx is not None:
-                    module.weight[module.padding_idx].zero_()
-
-
 def texts(model: Any, sequences: list[list[int]]) -> list[str]:
     """The texts of sequences of token ids, without special tokens, by the tokenizer of the model's encoder.
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from xlgrid.heads.seq2seq.model import CROSS, draw_weights
+from xlgrid.heads.seq2seq.model import CROSS
 from xlgrid.methods.method import Method, check_choice
+from xlgrid.papers.luo2021.veco.modules import draw_weights
 
 _LAYERS = re.compile("(first|last)-([1-9][0-9]*)")
 

@@ -62,7 +62,10 @@ class Parameters(Exhibit):
 
     def encoders_read(self, study: StudyView) -> list[Encoder]:
         """The encoders whose sizes the library does not know."""
-        return [Encoder(study.name, name) for name in self.encoders if not study.encoders[name].is_listed]
+        from xlgrid.data.published import HUB
+
+        published = {name: study.encoders[name].repository for name in self.encoders}
+        return [Encoder(study.name, name) for name, on_hub in published.items() if not on_hub or on_hub.name not in HUB]
 
     def settings(self, study: StudyView) -> list[str]:
         methods = [study.methods[name].model_dump_json() for name in self.methods]

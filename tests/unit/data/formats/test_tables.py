@@ -1,9 +1,7 @@
 """Local files of every format: what is read, and which file and line an error names."""
 
 import codecs
-import gzip
 import json
-import lzma
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,15 +23,6 @@ def test_tables_are_read_with_a_byte_order_mark_and_without(tmp_path, name, cont
     (tmp_path / name).write_bytes(mark + contents.encode())
     assert read_table(tmp_path / name).to_pydict() == {"text": ["a", "b"], "label": LABELS[name]}
     assert list(rows(tmp_path / name, ["text", "label"])) == list(zip(["a", "b"], LABELS[name], strict=True))
-
-
-@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
-@pytest.mark.parametrize(
-    ("name", "compress"), [("x.txt", bytes), ("x.txt.gz", gzip.compress), ("x.txt.xz", lzma.compress)]
-)
-def test_plain_text_is_read_with_a_byte_order_mark_and_without(tmp_path, name, compress, mark):
-    (tmp_path / name).write_bytes(compress(mark + b"one\r\ntwo\n"))
-    assert list(rows(tmp_path / name, ["text"])) == [("one",), ("two",)]
 
 
 def reads_table(path):
@@ -59,25 +48,6 @@ def test_a_damaged_line_is_named_by_its_number_and_to_be_mended(tmp_path, read, 
     with pytest.raises(ValueError, match=rf"my\.jsonl, line 201(, byte 1)?: {problem}.*; mend this line") as refusal:
         read(path)
     assert "delete" not in str(refusal.value)
-
-
-def test_a_damaged_row_of_csv_is_named_by_its_number(tmp_path):
-    (tmp_path / "my.csv").write_text(CSV + "c\n")
-    with pytest.raises(ValueError, match=r"my\.csv is damaged or not csv: .*Row #4.*; mend it$"):
-        read_table(tmp_path / "my.csv")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("text,label\nTür,a\n".encode("latin-1"), r"my\.csv, line 2, byte \d+: not UTF-8"),
-        (b"text,text\na,b\n", r"my\.csv has two columns 'text': rename one of them in the first line"),
-    ],
-)
-def test_text_in_another_encoding_and_columns_of_one_name_are_told_by_line(tmp_path, content, message):
-    (tmp_path / "my.csv").write_bytes(content)
-    with pytest.raises(ValueError, match=message):
-        read_table(tmp_path / "my.csv")
 
 
 def test_a_column_with_two_types_is_named(tmp_path):
@@ -106,13 +76,6 @@ def test_missing_empty_and_cut_files_are_told_apart(tmp_path, read):
     with pytest.raises(Damaged, match=r"cut\.parquet is damaged .*; fetch, copy or make it again") as refused:
         read(tmp_path / "cut.parquet")
     assert refused.value.paths == (tmp_path / "cut.parquet",)
-
-
-@pytest.mark.parametrize("read", [reads_table, reads_rows])
-def test_a_file_of_another_type_names_the_types_that_are_read(tmp_path, read):
-    (tmp_path / "x.xlsx").write_text("?")
-    with pytest.raises(ValueError, match=r"x\.xlsx is of an unknown type: expected .*\.jsonl, .*compressed"):
-        read(tmp_path / "x.xlsx")
 
 
 def test_notes_are_what_the_writer_of_a_parquet_file_has_added(tmp_path):

@@ -29,7 +29,7 @@ def test_a_file_may_have_the_name_that_a_language_has_in_the_source() -> None:
         ({"local": "{lang}/x.csv"}, "in the braces of `local` 'lang', did you mean 'language'"),
         ({"hub": "a/b", "name": "{split}"}, "in the braces of `name` 'split'"),
         ({"local": "{language}.docx"}, r"files of an unknown type, \.docx: expected"),
-        ({"local": "x.csv", "files": "*.csv"}, "`files` is not for data from `local`"),
+        ({"local": "x.csv", "files": "*.csv"}, "unknown key 'files'"),
     ],
 )
 def test_settings_that_do_not_suit_the_type_of_the_files_are_refused(change: dict[str, Any], problem: str) -> None:

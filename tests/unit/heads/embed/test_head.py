@@ -77,15 +77,6 @@ def test_vectors_are_those_of_transformers(
     np.testing.assert_allclose(vectors_of(encoder, tokens), reference, atol=1e-6)
 
 
-def test_the_layer_of_xtremes_code_is_one_higher_here(encoder: Path) -> None:
-    """XTREME keeps the last `num_layers` of all states, the embeddings first, and counts the layers from 0."""
-    model = BertModel.from_pretrained(encoder).eval()
-    with torch.no_grad():
-        states = model(torch.tensor([FIRST[0]]), output_hidden_states=True).hidden_states
-    specific_layer = 1
-    assert states[-3:][specific_layer] is states[specific_layer + 1]
-
-
 def test_a_layer_that_the_encoder_lacks_is_an_error(encoder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"`layer` is 4, but the encoder has 3 layers: write 0 to 3"):
         vectors_of(encoder, tokens_of(tmp_path / "t.arrow", layer=4))
@@ -154,19 +145,6 @@ def test_an_encoder_stored_without_a_head_has_the_same_vectors(encoder: Path, tm
     BertModel.from_pretrained(encoder).save_pretrained(tmp_path / "bare")
     tokens = tokens_of(tmp_path / "t.arrow")
     np.testing.assert_array_equal(vectors_of(tmp_path / "bare", tokens), vectors_of(encoder, tokens))
-
-
-def test_options_are_read_from_the_tokens(tmp_path: Path) -> None:
-    tokens = tokens_of(tmp_path / "t.arrow", layer=2, pool="cls")
-    assert tokens.options == {
-        "layer": 2,
-        "pool": "cls",
-        "special_tokens": True,
-        "score": "cosine",
-        "k": 4,
-        "queries": "second",
-    }
-    assert tokens.take(np.arange(2)).options == tokens.options
 
 
 def test_chance_is_one_of_all_sentences_of_the_other_language(tmp_path: Path) -> None:

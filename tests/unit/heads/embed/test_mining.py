@@ -9,11 +9,12 @@ import pytest
 from dense_fixture import cosines, margins
 from hypothesis import given
 from hypothesis import strategies as st
+from rows_fixture import rows_of
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.embed.mining import MiningHead, threshold
 from xlgrid.heads.head import TaskColumns
-from xlgrid.heads.tokens import Tokens, Vocabulary
+from xlgrid.heads.tokens import Tokens
 
 HEAD = HEADS["embed-mining"]
 TASK = TaskColumns("bucc", ("sentence",), "", (), ())
@@ -64,24 +65,11 @@ def test_the_threshold_is_that_of_xtremes_loop_without_ties() -> None:
 
 
 def tokens_of(rows: list[dict[str, Any]], **options: Any) -> Tokens:
-    """Tokens of sentences, whose ids do not matter."""
-    count = len(rows)
+    """Tokens of sentences."""
     columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in ("side", "is_dev")}
     columns |= {name: pa.array([row[name] for row in rows]) for name in ("id", "sentence")}
     columns["gold"] = pa.array([row["gold"] for row in rows], pa.list_(pa.string()))
-    return Tokens(
-        head="embed-mining",
-        label_names=(),
-        pad_id=0,
-        values=np.ones(count, np.int32),
-        offsets=np.arange(count + 1),
-        contexts=np.ones(count, np.int32),
-        languages=("fr", "en"),
-        language_of=np.zeros((count, 2), np.int16),
-        vocabulary=Vocabulary(4, 3, (0,)),
-        columns=columns,
-        options=MiningHead.options(**options).model_dump(),
-    )
+    return rows_of("embed-mining", columns, options=MiningHead.options(**options).model_dump())
 
 
 def world(seed: int, sizes: tuple[int, int] = (25, 30), pairs: int = 12) -> tuple[list[dict[str, Any]], np.ndarray]:
@@ -194,17 +182,6 @@ def test_a_pair_of_a_score_that_is_not_above_0_is_no_candidate(
         tokens_of(rows, score=score, k=2), [np.array(places[row["id"]], np.float32) for row in rows]
     )
     assert outcomes == [[1, 0, 0], [0, 0, 1]]
-
-
-def test_f1_is_that_of_the_sets_of_pairs() -> None:
-    rows, vectors = world(9)
-    outcomes = HEAD.outcomes(tokens_of(rows), list(vectors))
-    right, wrong, missed = (sum(column) for column in zip(*outcomes, strict=True))
-    assert right + missed == 12
-    precision, recall = right / (right + wrong), right / 12
-    [metric] = HEAD.metrics(())
-    assert metric.name == "mining-f1"
-    assert metric.score(outcomes) == pytest.approx(100 * 2 * precision * recall / (precision + recall))
 
 
 def valid() -> list[dict[str, Any]]:

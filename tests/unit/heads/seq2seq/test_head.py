@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 import torch
 from encoders_fixture import KINDS, model_of, some_translations, translations, write_encoder
-from transformers import GenerationConfig
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.encoding import IGNORED, Encoding
@@ -142,15 +141,6 @@ def test_greedy_search_takes_the_best_token_at_each_step(model: Any) -> None:
         assert generated[: len(ids)] == ids and {*generated[len(ids) :]} <= {1}
 
 
-def test_of_one_token_a_beam_finds_the_best(model: Any) -> None:
-    tokens = some_translations()
-    batch = sources(HEAD.collate(tokens, ROWS, False))
-    greedy, wide = (
-        generate(model, batch, tokens, num_beams=beams, max_new_tokens=1, early_stopping=beams > 1) for beams in (1, 8)
-    )
-    assert [row[:2] for row in greedy] == [row[:2] for row in wide]
-
-
 def test_hypotheses_end_where_positions_do(model: Any) -> None:
     model.generation_config.max_new_tokens = 1000
     tokens = some_translations()
@@ -172,12 +162,6 @@ def test_empty_hypotheses_have_bleu_0(model: Any, monkeypatch: pytest.MonkeyPatc
     outcomes = prediction.outcomes_on(model, Method(), some_translations(), 1000)
     assert {outcome[0] for outcome in outcomes} == {0} and all(outcome[1] for outcome in outcomes)
     assert HEAD.all_metrics[0].score(outcomes) == 0
-
-
-def test_a_perfect_translation_has_bleu_100() -> None:
-    tokens = some_translations()
-    outcomes = HEAD.outcomes(tokens, tokens.columns["reference"].to_pylist())
-    assert HEAD.all_metrics[0].score(outcomes) == pytest.approx(100)
 
 
 def test_each_reference_is_scored_by_the_tokenizer_of_its_language() -> None:
@@ -202,23 +186,6 @@ def test_a_target_without_a_position_is_refused(model: Any) -> None:
     tokens = translations([[5]], [[6] * 40])
     with pytest.raises(ValueError, match=r"the longest input has 42 tokens, but the encoder takes at most"):
         check_positions(model, tokens)
-
-
-def test_a_missing_target_column_names_the_nearest() -> None:
-    table = pa.table({"source": ["a"], "targets": ["b"]})
-    with pytest.raises(ValueError, match=r"here has no column 'target', .*did you mean 'targets'.*`rename`"):
-        task("translation").check(table, "here")
-
-
-def test_a_target_that_is_no_text_names_its_column() -> None:
-    with pytest.raises(ValueError, match=r"here, column 'target' is of type int64: expected text"):
-        task("translation").check(pa.table({"source": ["a"], "target": [1]}), "here")
-
-
-def test_a_new_model_has_beam_search_by_default(model: Any) -> None:
-    assert isinstance(model.generation_config, GenerationConfig)
-    assert (model.generation_config.num_beams, model.generation_config.max_new_tokens) == (4, 200)
-    assert model.generation_config.early_stopping is True
 
 
 def test_a_cell_counts_the_tokens_of_targets() -> None:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows_fixture import rows_of
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.span import head as span
 from xlgrid.heads.span.head import NO_ANSWER, Answer, Window
-from xlgrid.heads.tokens import Tokens, Vocabulary
 
 TEXT = "Ada met Bob in Rome."
 FIRST = np.array([-1, -1, -1, 0, 4, 8, 12, 15, 19, -1], np.int32)
@@ -108,18 +108,7 @@ def test_only_the_most_likely_starts_and_ends_count() -> None:
 
 def test_the_best_window_answers_its_question() -> None:
     answers = pa.array([["Ada"], ["Ada"], ["Rome", "the old Rome"]])
-    tokens = Tokens(
-        head="span",
-        label_names=(),
-        pad_id=0,
-        values=np.zeros(3, np.int32),
-        offsets=np.arange(4),
-        contexts=np.zeros(3, np.int64),
-        languages=("en",),
-        language_of=np.zeros((3, 2), np.int16),
-        vocabulary=Vocabulary(4, 1, (0,)),
-        columns={"example": np.array([0, 0, 1]), "answers": answers},
-    )
+    tokens = rows_of("span", {"example": np.array([0, 0, 1]), "answers": answers})
     outcomes = HEADS["span"].outcomes(tokens, [Answer(1.0, "Bob"), Answer(2.0, "Ada"), Answer(0.0, "old Rome")])
     assert outcomes == [[1.0, 1.0], [1.0, 1.0]]
     first_of_equals = HEADS["span"].outcomes(tokens, [Answer(2.0, "Ada"), Answer(2.0, "Bob"), NO_ANSWER])
@@ -157,36 +146,6 @@ def test_answers_drawn_by_chance_are_scored_as_in_transformers() -> None:
     cases = json.loads((Path(__file__).parent / "squad.json").read_text(encoding="utf-8"))
     for predicted, gold, f1, em in cases:
         assert outcome(predicted, gold) == pytest.approx([f1, em]), (predicted, gold)
-
-
-WORDS = st.lists(st.sampled_from(["cat", "Dog", "the", "a", "x-y", "U.S.", "кот", "3,5"]), max_size=6).map(" ".join)
-
-
-@given(WORDS, WORDS)
-def test_f1_is_symmetric_and_an_exact_match_of_words_is_a_full_one(answer: str, other: str) -> None:
-    f1, em = outcome(answer, [other])
-    assert f1 == outcome(other, [answer])[0]
-    assert 0 <= f1 <= 1
-    if span.normalised(answer):
-        assert not em or f1 == 1
-
-
-@given(WORDS, st.lists(WORDS, min_size=1, max_size=4))
-def test_the_best_of_several_gold_answers_counts(predicted: str, gold: list[str]) -> None:
-    each = [outcome(predicted, [answer]) for answer in gold]
-    assert outcome(predicted, gold) == [max(column) for column in zip(*each, strict=True)]
-
-
-@given(st.text())
-def test_normalising_again_changes_no_word(text: str) -> None:
-    once = span.normalised(text)
-    assert once == " ".join(once.split())
-    assert not set(once) & set("!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~")
-    assert not {"a", "an", "the"} & set(once.split())
-
-
-def test_the_main_metric_is_f1_of_words() -> None:
-    assert [metric.name for metric in HEADS["span"].metrics(())] == ["squad-f1", "squad-em"]
 
 
 @pytest.mark.parametrize("starts", [["0"], [0.0], [None], [0, "1"]], ids=str)

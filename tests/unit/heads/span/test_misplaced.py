@@ -248,8 +248,3 @@ def test_the_nearest_occurrence_is_taken(start: int, nearest: int) -> None:
 @pytest.mark.parametrize("misplaced", ["error", "drop", "search"])
 def test_what_is_no_answer_stays_for_the_check(broken: Any, misplaced: Any) -> None:
     assert placed(["b a"], [broken], misplaced).answers == [broken]
-
-
-def test_only_data_of_questions_have_misplaced_answers(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="`misplaced` is about questions, and xnli has none"):
-        fetch_data("xnli", {"local": "x.jsonl", "misplaced": "drop"}, "en", "train", tmp_path / "o", tmp_path / "l")

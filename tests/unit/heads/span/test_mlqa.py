@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows_fixture import rows_of
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.span.head import Answer
 from xlgrid.heads.span.mlqa import MlqaSpanHead
-from xlgrid.heads.tokens import Tokens, Vocabulary
 
 LANGUAGES = ("en", "es", "hi", "vi", "de", "ar", "zh")
 # The steps of MLQA's script of evaluation, version 1, written out without regular expressions.
@@ -60,17 +60,11 @@ def outcome(predicted: str, gold: list[str], context: str, question: str = "en")
     """The outcome of the head for one question, with the languages of its two segments."""
     codes = (context, question)
     segments = HEADS["span-mlqa"].segment_languages(codes)
-    tokens = Tokens(
-        head="span-mlqa",
-        label_names=(),
-        pad_id=0,
-        values=np.zeros(1, np.int32),
-        offsets=np.arange(2),
-        contexts=np.zeros(1, np.int64),
+    tokens = rows_of(
+        "span-mlqa",
+        {"example": np.array([0]), "answers": pa.array([gold])},
         languages=codes,
         language_of=np.array([[codes.index(code) for code in segments]], np.int16),
-        vocabulary=Vocabulary(4, 1, (0,)),
-        columns={"example": np.array([0]), "answers": pa.array([gold])},
     )
     [scores] = HEADS["span-mlqa"].outcomes(tokens, [Answer(1.0, predicted)])
     assert isinstance(scores, list)
@@ -98,29 +92,8 @@ def test_answers_are_compared_in_their_language(language: str, predicted: str, g
     assert outcome(predicted, [gold], language) == pytest.approx([f1, em])
 
 
-PIECES = [
-    *("the", "a", "el", "los", "la", "der", "des", "ein", "của", "là", "những", "cat", "Katze", "gato", "x-y", "U.S."),
-    *(
-        "ال",
-        "الكتاب",
-        "كتاب",
-        "北",
-        "京市",
-        "年",
-        "，",
-        "。",
-        "«",
-        "»",
-        "3,5",
-        "1990",
-        "IBM",
-        "_a",
-        "the_",
-        "की",
-        "।",
-        "é",
-    ),
-]
+TEXT = "the a el los la der des ein của là những cat Katze gato x-y U.S. ال الكتاب كتاب 北 京市 年 ， 。 « » 3,5 1990 IBM _a the_ की । é"
+PIECES = TEXT.split()
 TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(["", " ", "  "])), max_size=7).map(
     lambda pieces: "".join(piece + space for piece, space in pieces)
 )

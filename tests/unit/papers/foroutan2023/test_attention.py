@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from study_fixture import CURVE, TEXT
+from study_fixture import write as write_study
 
 from xlgrid.papers.foroutan2023.attention import Attention
 from xlgrid.papers.foroutan2023.contrast import Contrast
+from xlgrid.plan.load import load_study
 from xlgrid.products.evaluate import Cell
 
 EXHIBIT = Attention(title="Attention", targets=("en-fr", "en-ar"), select={"method": ("full-ft", "qcross")})
@@ -105,3 +108,13 @@ def test_the_picture_names_tokens_segments_heads_and_the_number() -> None:
 def test_rendering_twice_gives_the_same_bytes_and_nothing_is_needed() -> None:
     for values in (RESULTS, {}):
         assert rendered("a", values) == rendered("b", values)
+
+
+def test_attention_is_of_runs_that_have_both_targets(tmp_path: Path) -> None:
+    other = (
+        "  other: {task: [rt], encoder: [mini], method: [bitfit], source: [en-fr], target: [fr-en, en-fr], seed: [1]}\n"
+    )
+    exhibit = "{kind: attention, title: t, targets: [en, en-fr], select: {source: en-fr}}"
+    text = TEXT.replace("groups:\n", f"{other}groups:\n").replace(CURVE, exhibit)
+    with pytest.raises(ValueError, match=r"s.yaml:21: exhibits.curve.select: no run .* has both targets, en and en-fr"):
+        load_study(write_study(tmp_path, text))

@@ -2,7 +2,6 @@
 
 import pytest
 from paper_fixture import ROOT
-from shipped import STUDIES
 
 from xlgrid.data.sources import Origin
 from xlgrid.methods import make
@@ -87,12 +86,3 @@ def test_the_figure_shows_a_sentence_of_the_languages_and_its_translation(plan: 
     options = wikiann.Options(n=10, seed=5, **dials.model_dump())
     [first, *_] = wikiann.draw(options, [8], named=False)
     assert figure.texts == tuple(artificial(code, **dials.model_dump()).sentence(first) for code in ("qa1", "qb1"))
-
-
-def test_the_page_says_how_many_runs_and_cells_it_has(plan: Plan) -> None:
-    scratch = sum(entry.is_trained for entry in plan.study.encoders.values())
-    counts = f"{scratch} pre-trainings, {len(plan.runs)} other runs and {len(plan.cells):,} cells"
-    assert counts in " ".join((ROOT / "docs" / "papers" / "luo2021.md").read_text().split())
-    assert f"{scratch} pre-trainings, {len(plan.runs)} other runs, {len(plan.cells):,} cells" in (
-        STUDIES["luo2021-mini"]
-    ).read_text().replace("\n# ", " ")

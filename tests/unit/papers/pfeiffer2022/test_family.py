@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 
+from xlgrid.heads import HEADS
 from xlgrid.heads.families import FAMILIES, has_modules
 
 
@@ -9,3 +10,9 @@ def test_an_xmod_is_an_xlmr_with_modules_for_languages() -> None:
     xmod, xlmr = FAMILIES["xmod"], FAMILIES["xlm-roberta"]
     differ = {field.name for field in fields(xmod) if getattr(xmod, field.name) != getattr(xlmr, field.name)}
     assert differ == {"modules"} and has_modules("xmod") and not has_modules("xlm-roberta")
+
+
+def test_a_decoder_has_no_modules_for_languages() -> None:
+    xmod = FAMILIES["xmod"]
+    problem = xmod.problem(HEADS["seq2seq"])
+    assert problem and "name an encoder without them" in problem and xmod.problem(HEADS["token"]) is None

@@ -4,7 +4,7 @@ from collections import Counter
 
 from xlgrid.synthetic import world
 from xlgrid.synthetic.causality import PAIRS
-from xlgrid.synthetic.miniatures.causal_nli import LABELS, Example, Options, examples, from_json, row, to_json
+from xlgrid.synthetic.miniatures.causal_nli import LABELS, Example, Options, examples
 from xlgrid.tasks import task
 
 SIZES = (600, 60, 240)
@@ -54,17 +54,6 @@ def test_arguments_of_the_test_set_do_not_occur_in_training() -> None:
         for part in (everything[: SIZES[0]], everything[SIZES[0] :])
     )
     assert train and rest and not train & rest
-
-
-def test_a_pair_takes_premise_and_hypothesis_from_its_languages() -> None:
-    for example in examples(Options(), (9, 0, 0)):
-        first, second, pair = (row(example, code, Options()) for code in ("qa1", "qb1", "qa1-qb1"))
-        assert pair == first | {"hypothesis": second["hypothesis"]}
-        assert first["premise"] != second["premise"]
-
-
-def test_json_keeps_examples() -> None:
-    assert [from_json(to_json(example)) for example in drawn()[:30]] == drawn()[:30]
 
 
 def test_columns_and_labels_are_those_of_xnli() -> None:

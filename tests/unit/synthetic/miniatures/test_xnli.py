@@ -1,6 +1,5 @@
 """Premises and hypotheses as the task xnli, in natural languages."""
 
-import pyarrow as pa
 import pytest
 
 from xlgrid.synthetic.miniatures import xnli
@@ -23,18 +22,5 @@ def test_premises_are_the_same_text_for_their_hypotheses_in_every_language(langu
     assert all(row["hypothesis"].strip() for row in rows)
 
 
-def test_a_pair_takes_premise_and_hypothesis_from_its_languages():
-    for example in made(9):
-        english, french, pair = (xnli.row(example, code, Options()) for code in ("en", "fr", "en-fr"))
-        assert pair == english | {"hypothesis": french["hypothesis"]}
-        assert english["premise"] != french["premise"]
-
-
 def test_labels_stand_in_the_order_of_the_hub():
     assert task("xnli").labels == ("entailment", "neutral", "contradiction")
-
-
-def test_numbers_for_labels_name_the_setting_that_translates_them():
-    rows = [xnli.row(example, "en", Options()) | {"label": 1} for example in made(9)]
-    with pytest.raises(ValueError, match=r"row 1, column 'label': unknown label '1' .*`labels` in `data` translates"):
-        task("xnli").check(pa.Table.from_pylist(rows), "here")

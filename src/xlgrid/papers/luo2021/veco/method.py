@@ -1,6 +1,6 @@
 """The method plug-in: labels from both streams of VECO, with a translation of each input (Luo et al. 2021, section 3.1)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -45,6 +45,11 @@ class PlugIn(Method):
     @property
     def companion_language(self) -> str:
         return self.companion
+
+    def problems(self, study: Any, key: str, grid: str) -> Iterator[str]:
+        from xlgrid.papers.luo2021.veco import companions
+
+        yield from companions.problems(study, key, grid, self.companion)
 
     def install(self, model: "PreTrainedModel") -> None:
         """Add the cross-attention in the folder from which the encoder was loaded, and the inputs from S to the head.

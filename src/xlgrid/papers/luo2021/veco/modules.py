@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from xlgrid.heads.seq2seq.model import CROSS, draw_weights
+from xlgrid.heads.seq2seq.model import CROSS
 from xlgrid.papers.luo2021.veco.names import STREAM, is_cross_attention
 
 if TYPE_CHECKING:
@@ -204,3 +204,24 @@ def _with_companions() -> Any:
             return output
 
     return Accompanied
+
+
+def draw_weights(model: Any, deviation: float) -> None:
+    """Draw the weights of a model or of one of its modules as transformers draws those of new layers, in place."""
+    import torch
+    from torch import nn
+
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, nn.Linear):
+                module.weight.normal_(0.0, deviation)
+                if module.bias is not None:
+                    module.bias.zero_()
+            elif isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
+        # The output layer may have the weights of the word embeddings, in which the vector of padding is zero.
+        for module in model.modules():
+            if isinstance(module, nn.Embedding):
+                module.weight.normal_(0.0, deviation)
+                if module.padding_idx is not None:
+                    module.weight[module.padding_idx].zero_()
