@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import TaskColumns, check_text
+from xlgrid.heads.head import TaskColumns
 from xlgrid.heads.sequence import RowHead, check_names
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ class ChoiceHead(RowHead):
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
-        check_text(table, task.inputs, where)
         check_names([str(label) for label in table[task.target].to_pylist()], task, where, first_row)
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:

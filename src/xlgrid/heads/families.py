@@ -95,7 +95,7 @@ TYPES = Extensible[KnownType](
 )
 
 # The ends of the names of the tensor with one row per token. The encoder of a EuroBERT is called `model`, which tells its embeddings from
-# those of mBART.
+# those of other models.
 EMBEDDINGS = tuple(
     sorted({f"{'' if '.' in f.word_embeddings else 'model.'}{f.word_embeddings}.weight" for f in FAMILIES.values()})
 )

@@ -202,8 +202,8 @@ class Head(ABC):
             first_row: the number of the table's first row. Messages count rows from 1.
 
         Raises:
-            ValueError: there are no rows, a column is missing, a value is missing, or a label is wrong; the message names
-                `where`, the column, and the number of the row.
+            ValueError: there are no rows, a column is missing, a value is missing or no text, or a label is wrong; the message
+                names `where`, the column, and the number of the row.
         """
         if not table.num_rows:
             raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
@@ -215,6 +215,11 @@ class Head(ABC):
                 raise ValueError(
                     f"{where}, row {row}, column {column!r}: the value is missing; fill it in, or remove the row"
                 )
+        check_text(table, self.texts(task), where)
+
+    def texts(self, task: TaskColumns) -> Sequence[str]:
+        """The columns that have a text in each row."""
+        return task.inputs
 
     def check_columns(self, table: "pa.Table", task: TaskColumns, where: str) -> list[str]:
         """The columns that a task needs, all of which a table that was read from `where` has.

@@ -9,7 +9,7 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.base.names import unknown
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import Head, TaskColumns, check_text, written
+from xlgrid.heads.head import Head, TaskColumns, written
 from xlgrid.heads.metrics import ACCURACY
 from xlgrid.heads.tokens import Tokens
 
@@ -70,7 +70,6 @@ class SequenceHead(RowHead):
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
-        check_text(table, task.inputs, where)
         check_names(table[task.target].to_pylist(), task, where, first_row)
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:

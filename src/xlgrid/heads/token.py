@@ -1,7 +1,7 @@
 """The head `token`: one label for each word."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,7 +12,7 @@ from xlgrid.base.names import unknown
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, written
 from xlgrid.heads.metrics import ACCURACY, SPAN_F1, Metric, Outcome
-from xlgrid.heads.schemes import Scheme, scheme_of
+from xlgrid.heads.schemes import Scheme, Span, scheme_of
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -84,6 +84,10 @@ class TokenHead(Head):
         scheme = scheme_of(task.labels)
         types = [kind for label in task.labels if (kind := scheme.tag(label).type)] if scheme else []
         return (*task.labels, *dict.fromkeys(types))
+
+    def texts(self, task: TaskColumns) -> Sequence[str]:
+        """No column: words are lists, which `check` looks at."""
+        return ()
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         import pyarrow as pa
@@ -189,8 +193,8 @@ class TokenHead(Head):
         """The outcome of a sentence, from its words' label numbers."""
         scheme = scheme_of(tuple(labels))
         if scheme is None:
-            return accuracy_outcome(labels, predicted, gold)
-        return span_outcome(scheme, labels, predicted, gold)
+            return [sum(guess == answer for guess, answer in zip(predicted, gold, strict=True)), len(gold)]
+        return span_outcome(scheme.spans, labels, predicted, gold)
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores where each word gets the most frequent label."""
@@ -311,12 +315,13 @@ def _translated(label: str, names: Mapping[str, str], scheme: Scheme | None) -> 
     return other if scheme.is_outside(other) else scheme.with_type(label, other)
 
 
-def span_outcome(scheme: Scheme, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
-    """True positives, false positives and false negatives among the spans of a sentence, from its words' label numbers."""
-    guesses, answers = (scheme.spans([labels[number] for number in numbers]) for numbers in (predicted, gold))
+def span_outcome(
+    spans: Callable[[Sequence[str]], set[Span]], labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]
+) -> list[int]:
+    """True positives, false positives and false negatives among the spans of a sentence, from its words' label numbers.
+
+    Args:
+        spans: returns the spans of a sentence with these labels of its words.
+    """
+    guesses, answers = (spans([labels[number] for number in numbers]) for numbers in (predicted, gold))
     return [len(guesses & answers), len(guesses - answers), len(answers - guesses)]
-
-
-def accuracy_outcome(labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
-    """The number of words of a sentence whose label is right, and of all its words."""
-    return [sum(guess == answer for guess, answer in zip(predicted, gold, strict=True)), len(gold)]

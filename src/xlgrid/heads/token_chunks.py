@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from xlgrid.heads.head import TaskColumns
 from xlgrid.heads.metrics import CHUNK_F1, Metric
 from xlgrid.heads.schemes import Span, scheme_of
-from xlgrid.heads.token import TokenHead
+from xlgrid.heads.token import TokenHead, span_outcome
 
 # The first letter of a label that marks a chunk of one word to seqeval, as in the scheme BIOES.
 _SINGLE = "S"
@@ -30,8 +30,7 @@ class ChunkHead(TokenHead):
         return problems
 
     def outcome(self, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
-        guesses, answers = (chunks([labels[number] for number in numbers]) for numbers in (predicted, gold))
-        return [len(guesses & answers), len(guesses - answers), len(answers - guesses)]
+        return span_outcome(chunks, labels, predicted, gold)
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         return self.all_metrics

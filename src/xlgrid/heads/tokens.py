@@ -97,6 +97,23 @@ class Tokens:
         inputs = self.longest if self.inputs_per_row == 1 else self.longest * self.inputs_per_row
         return inputs + self.columns["target_size"] if "target_size" in self.columns else inputs
 
+    def ids(self, number: int) -> Ints:
+        """The token ids of an input."""
+        ids: Ints = self.values[self.offsets[number] : self.offsets[number + 1]]
+        return ids
+
+    def with_inputs(self, inputs: Sequence[Ints], contexts: Ints, language_of: NDArray[np.int16]) -> "Tokens":
+        """Other inputs, each a row of its own without columns."""
+        return replace(
+            self,
+            values=np.concatenate(inputs),
+            offsets=offsets_of([np.array([len(ids) for ids in inputs])]),
+            contexts=contexts,
+            language_of=language_of,
+            columns={},
+            parts=None,
+        )
+
     def inputs(self, rows: Ints) -> Ints:
         """The positions of the inputs of some rows."""
         if self.inputs_per_row == 1:

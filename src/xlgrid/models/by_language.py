@@ -1,4 +1,4 @@
-"""Models that compute an input by its language: an X-MOD has a module for each, an mBART a token.
+"""Models that compute an input by its language, for which they have a module or a token.
 
 Such a model has some of the methods of `ByLanguage`. Other models compute all languages alike.
 """

@@ -72,7 +72,10 @@ def f1(labels: tuple[str, ...], predicted: list[list[str]], gold: list[list[str]
     scheme, number = found(labels), {label: at for at, label in enumerate(labels)}
     pairs = zip(predicted, gold, strict=True)
     return metric("f1").score(
-        [span_outcome(scheme, labels, [number[each] for each in p], [number[each] for each in g]) for p, g in pairs]
+        [
+            span_outcome(scheme.spans, labels, [number[each] for each in p], [number[each] for each in g])
+            for p, g in pairs
+        ]
     )
 
 

@@ -35,7 +35,7 @@ def begun(**changes: object) -> Study:
             "mlm": {"base": "full-ft"},
             "mlm-src": {"base": "full-ft", "start": {"task": "mlm", "method": "mlm", "at": "source"}},
             "mlm-trg": {"base": "full-ft", "start": {"task": "mlm", "method": "mlm", "at": "target"}},
-            "both": {"base": "qcross", "start": {"task": "mlm", "method": "mlm"}},
+            "both": {"base": "bitfit", "start": {"task": "mlm", "method": "mlm"}},
         },
         training=[
             {"set": {"steps": 30}},

@@ -124,48 +124,6 @@ def test_no_dev_targets_replace_those_of_an_earlier_entry(tmp_path: Path) -> Non
     assert study.recipe("rt", "mini", "full-ft", "en", 1).training.dev_targets == ()
 
 
-def test_dev_targets_have_a_module(tmp_path: Path) -> None:
-    text = SPOKEN.replace("kind: bert, languages: [en]", "kind: xlmr, architecture: xmod, languages: [en]")
-    text = text[: text.index("  main: ")].replace("methods:\n", "methods:\n  xmod: {}\n")
-    text += "  main: {task: [rt], encoder: [mini], method: [xmod], source: [en], target: [en], seed: [1]}\n"
-    text = text.replace("  - {when: {task: mlm, source: fr}, set: {snapshots: [50, 100]}}\n", "")
-    text = text.replace(
-        "  - {when: {task: mlm, source: en}, set: {snapshots: [50, 100]}}\n", "  - {set: {dev_targets: [en]}}\n"
-    )
-    load_study(write(tmp_path, text))
-    with pytest.raises(ValueError, match="cannot be evaluated on fr: encoder mini has no module of it"):
-        load_study(write(tmp_path, text.replace("dev_targets: [en]", "dev_targets: [en, fr]")))
-    added = text.replace("  xmod: {}\n", "  xmod: {start: {task: mlm, method: add, pairs: [fr]}}\n  add: *add\n")
-    added = added.replace("*add", "{base: xmod, options: {tune: language}}")
-    added = added.replace("source: [en], target: [en]", "source: [fr], target: [fr]")
-    added = added.replace("{set: {dev_targets: [en]}}", "{when: {method: xmod}, set: {dev_targets: [fr]}}")
-    load_study(write(tmp_path, added))
-    with pytest.raises(ValueError, match="cannot be evaluated on de: encoder mini has no module of it"):
-        load_study(
-            write(
-                tmp_path,
-                added.replace("dev_targets: [fr]", "dev_targets: [fr, de]").replace("[en, fr]", "[en, fr, de]"),
-            )
-        )
-
-
-def test_embeddings_are_drawn_at_random_in_a_vocabulary_of_the_text_only(tmp_path: Path) -> None:
-    text = SPOKEN[: SPOKEN.index("training:")].replace("mini: ", "base: ").replace("kind: bert,", "kind: xlmr,")
-    text = text.replace(
-        "{base: qcross, options: {tune: query}}", "{base: xmod, options: {tune: language, overlap: random}}"
-    )
-    text = text.replace("{base: qcross, start: {", "{base: xmod, start: {")
-    text += "vocabularies: {new: {kind: xlmr, languages: [fr]}, base: {kind: xlmr, languages: [en]}}\ngrids:\n"
-    text = text.replace("languages: [en]}}\ntasks", "languages: [en]}, vocabulary: base}\ntasks").replace(
-        "  base: {s", "  e: {s"
-    )
-    text += "  main: {task: [rt], encoder: [e], method: [own], source: [fr], target: [fr], seed: [1]}\n"
-    load_study(write(tmp_path, text.replace("{kind: mlm}", "{kind: mlm, vocabulary: new}")))
-    for task in ("{kind: mlm}", "{kind: mlm, vocabulary: base}"):
-        with pytest.raises(ValueError, match=r"methods.query.options: .*`overlap: random` does nothing: leave it out"):
-            load_study(write(tmp_path, text.replace("{kind: mlm}", task)))
-
-
 @pytest.mark.parametrize(("codes", "fits"), [(40, True), (127, False)])
 def test_the_source_of_a_run_is_the_name_of_a_folder(tmp_path: Path, codes: int, fits: bool) -> None:
     """Forty languages with a code of two letters are a mix whose name a folder can have; 127 with one of four letters are not."""

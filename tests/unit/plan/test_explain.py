@@ -35,7 +35,6 @@ def test_a_file_that_the_study_makes_needs_no_explanation(path: str) -> None:
     [
         ("results/small/cells/ner/mini/bitfut/en/fr/seed1.json", "did you mean 'bitfit'"),
         ("results/small/cells/ner/mini/bitfit/en/fr/seed9.json", "unknown seed '9'"),
-        ("results/small/attention/ner/mini/bitfit/en/en-fr/en-it/seed1.json", "unknown target 'en-it'"),
         ("results/small/cells/ner/mini/full-ft/en/fr+de/seed1.json", "nothing makes"),
         ("results/small/tokens/ner/mini/pt/test.arrow", "unknown language 'pt'"),
         ("results/small/tokens/ner/mini/en/tset.arrow", "did you mean 'test'"),
@@ -87,7 +86,6 @@ def test_a_method_that_no_grid_uses_is_not_called_unknown() -> None:
     [
         "cells/ner/mini/bitfit/en/fr/seed1.json",
         "runs/ner/mini/bitfit/en/seed1/run.json",
-        "attention/ner/mini/bitfit/en/en-fr/en-de/seed1.json",
         "tokens/ner/mini/en/test.arrow",
         "encoders/mini/model.safetensors",
     ],

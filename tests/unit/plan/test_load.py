@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from plan_fixture import COSTED, begun, small
+from plan_fixture import COSTED, small
 
 from xlgrid.base.files import SHIPPED
 from xlgrid.plan.load import copy_study, file_in, load_plan, load_study, project_of, study_path
@@ -76,15 +76,6 @@ def test_a_study_extends_its_neighbour_or_one_that_comes_with_xlgrid(
     assert load_plan(elsewhere / "own.yaml").ancestors[0].path == elsewhere / "first.yaml"
 
 
-def test_published_numbers_of_a_study_that_comes_with_xlgrid_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    exhibits = load_study("foroutan2023-mini").exhibits.values()
-    files = [Path(path) for exhibit in exhibits for path in exhibit.files(compare=True)]
-    assert files and [path for path in files if not path.is_file()] == []
-
-
 def test_results_that_moved_without_their_study_have_a_copy_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,13 +116,3 @@ def test_a_plan_has_cells_and_runs_once() -> None:
     plan = Plan(small())
     assert plan.cells is plan.cells and plan.runs is plan.runs
     assert plan.results == {*plan.cells, *plan.runs}
-
-
-def test_a_run_on_text_is_imported_where_its_method_says_so() -> None:
-    study = begun()
-    imported = study.methods["mlm"].model_validate({"base": "madx", "imported": {"path": "x/{language}"}})
-    plan = Plan(study.model_copy(update={"methods": study.methods | {"mlm": imported}}))
-    inputs_of_runs = {run: {*run.inputs(plan)} for run in plan.runs}
-    assert {run.task for run, names in inputs_of_runs.items() if "adapter" in names} == {"mlm"}
-    assert all(("adapter" in names) != ("train" in names) for names in inputs_of_runs.values())
-    assert not any("adapter" in run.inputs(Plan(study)) for run in Plan(study).runs)

@@ -3,14 +3,12 @@
 import json
 import re
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import yaml
 from shipped import STUDIES
 
-from xlgrid.papers.foroutan2023.methods import StructuredDropout
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
@@ -122,10 +120,8 @@ def test_a_study_makes_what_a_change_concerns_and_no_more(changes: dict[str, obj
 
 
 def test_options_that_are_the_defaults_change_nothing() -> None:
-    Path("studies/old.yaml").write_text(STUDY.replace("bitfit: {}", "bitfit: {base: structured-dropout}"))
     plan = extended(
-        tasks={"ner": {"options": wikiann.Options(n=100).model_dump()}, "mlm": {"options": mlm.Options().model_dump()}},
-        methods={"bitfit": {"options": asdict(StructuredDropout())}},
+        tasks={"ner": {"options": wikiann.Options(n=100).model_dump()}, "mlm": {"options": mlm.Options().model_dump()}}
     )
     assert {plan.owned(product).study for product in PRODUCTS.values()} == {"old"}
 
@@ -222,34 +218,6 @@ def test_seeds_of_two_studies_are_averaged() -> None:
     assert ",20.0," in entry and ",3,3" in entry
 
 
-def test_one_more_target_language_of_a_paper_is_all_that_is_new() -> None:
-    """Sixteen sources, three methods and five seeds; of the methods, one needs an adapter in the new language."""
-    grid = {"task": ["wikiann"], "encoder": ["xlmr-base"], "method": ["full-ft", "mlm-src", "madx"], "source": ["ner"]}
-    languages = load_plan("pfeiffer2020").study.languages
-    write(
-        "yoruba",
-        extends="pfeiffer2020",
-        languages=[*languages, "yo"],
-        grids={"yo": grid | {"target": ["yo"], "seed": [1, 2, 3, 4, 5]}},
-    )
-    plan = load_plan("yoruba")
-    assert {each.target for each in plan.cells if each.study == "yoruba"} == {"yo"}
-    assert sum(each.study == "yoruba" for each in plan.cells) == 16 * 3 * 5
-    assert [each for each in plan.runs if each.study == "yoruba"] == [
-        Run("yoruba", "mlm", "xlmr-base", "adapter", "yo", 1)
-    ]
-    rests = {product for each in plan.cells if each.study == "yoruba" for product in plan.rests_on(each)}
-    paths = {product.path.removeprefix("results/yoruba/") for product in rests if product.study == "yoruba"}
-    assert {path for path in paths if not path.startswith("cells/")} == {
-        "text/yo.parquet",
-        "tokens/mlm/xlmr-base/yo/train.arrow",
-        "tokens/mlm/xlmr-base/yo/dev.arrow",
-        "runs/mlm/xlmr-base/adapter/yo/seed1/run.json",
-        "data/wikiann/yo/test.parquet",
-        "tokens/wikiann/xlmr-base/yo/test.arrow",
-    }
-
-
 def test_the_example_of_the_documentation_takes_what_it_says() -> None:
     page = (ROOT / "docs" / "how-to" / "study.md").read_text()
     [example] = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extends: demo" in block]
@@ -259,12 +227,3 @@ def test_the_example_of_the_documentation_takes_what_it_says() -> None:
     runs, cells = (Counter(result.study for result in results) for results in (plan.runs, plan.cells))
     assert (runs["own"], cells["own"], cells["demo"]) == (4, 40, 224)
     assert "trains four runs, evaluates 40 cells, and shows them beside the demo's 224" in " ".join(page.split())
-
-
-@pytest.mark.parametrize("name", ["pfeiffer2020-mini", "foroutan2023-mini"])
-def test_a_miniature_shares_nothing_with_its_paper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    plan = load_plan(name)
-    assert plan.ancestors and plan.shared == ""
-    runs = {run._replace(seed=0): run for run in plan.runs}.values()
-    assert {product.study for run in runs for product in plan.rests_on(run)} == {name}

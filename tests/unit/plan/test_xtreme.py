@@ -49,7 +49,7 @@ def test_every_data_set_has_each_language_of_its_task(plan: Plan) -> None:
             if split == "test" or not cell.target.is_pair:
                 assert data.of(split, code).has(code), (cell.task, split, code)
     names = plan.study.tasks["tatoeba"].data
-    assert names and len({*names.names.values()}) == 36
+    assert names and len({*names.origin.names.values()}) == 36
     assert TASKS["udpos"].labels[7] == "NOUN" and len(TASKS["udpos"].labels) == 17
 
 

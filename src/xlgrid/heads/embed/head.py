@@ -11,7 +11,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.embed import search
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
+from xlgrid.heads.head import Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import ACCURACY, Outcome
 from xlgrid.heads.tokens import Tokens
 
@@ -80,10 +80,6 @@ class EmbeddingHead(Head):
         import transformers
 
         return getattr(transformers, family if family == "AutoModel" else f"{family}Model")
-
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
-        super().check(table, task, where, first_row)
-        check_text(table, task.inputs, where)
 
     def language_of(self, segments: NDArray[np.int16], columns: Mapping[str, Any]) -> NDArray[np.int16]:
         """Both segments of a sentence are in its language."""

@@ -11,7 +11,7 @@ from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.embed import search
 from xlgrid.heads.embed.head import SIDE, Embedding, EmbeddingHead
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import IS_DEV, TaskColumns, check_integers, check_text
+from xlgrid.heads.head import IS_DEV, TaskColumns, check_integers
 from xlgrid.heads.metrics import MINING_F1, Outcome
 from xlgrid.heads.tokens import Tokens
 
@@ -58,9 +58,11 @@ class MiningHead(EmbeddingHead):
     further_columns = ("id", SIDE, "gold")
     options = Mining
 
+    def texts(self, task: TaskColumns) -> Sequence[str]:
+        return [*task.inputs, "id"]
+
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
-        check_text(table, ("id",), where)
         check_integers(table, (SIDE,), where)
         for row, (side, gold) in enumerate(
             zip(table[SIDE].to_pylist(), table["gold"].to_pylist(), strict=True), first_row

@@ -10,7 +10,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.families import FAMILIES, family_of
-from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
+from xlgrid.heads.head import Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import ACCURACY
 from xlgrid.heads.tokens import Tokens, Vocabulary
 
@@ -55,10 +55,6 @@ class MlmHead(Head):
 
     def second(self, task: TaskColumns) -> str | None:
         return task.inputs[1] if len(task.inputs) == 2 else None
-
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
-        super().check(table, task, where, first_row)
-        check_text(table, task.inputs, where)
 
     def check_tokenizer(self, tokenizer: Any) -> None:
         if tokenizer.mask_token_id is None:

@@ -4,7 +4,6 @@ Half of the inputs with two segments of one language get the second segment of a
 tells from the first token which inputs they are.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.encoding import IGNORED
 from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head
-from xlgrid.heads.tokens import Tokens, offsets_of
+from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
     import torch
@@ -107,21 +106,13 @@ def exchange(tokens: Tokens, rows: Ints, exchanged: Flags, others: Ints, max_len
     """
     inputs, contexts = [], tokens.contexts[rows].copy()
     for at, (row, other) in enumerate(zip(rows.tolist(), others.tolist(), strict=True)):
-        ids = tokens.values[tokens.offsets[row] : tokens.offsets[row + 1]]
+        ids = tokens.ids(row)
         if exchanged[at]:
             context = int(contexts[at])
-            second = tokens.values[tokens.offsets[other] + tokens.contexts[other] : tokens.offsets[other + 1]]
+            second = tokens.ids(other)[tokens.contexts[other] :]
             # The first token and the separator that closes the segment stay.
             room = min(context, max(2, max_length - len(second)))
             contexts[at] = room
             ids = np.concatenate([ids[: room - 1], ids[context - 1 : context], second])[:max_length]
         inputs.append(ids)
-    return replace(
-        tokens,
-        values=np.concatenate(inputs),
-        offsets=offsets_of([np.array([len(ids) for ids in inputs])]),
-        contexts=contexts,
-        language_of=tokens.language_of[rows],
-        columns={},
-        parts=None,
-    )
+    return tokens.with_inputs(inputs, contexts, tokens.language_of[rows])

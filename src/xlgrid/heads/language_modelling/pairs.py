@@ -7,7 +7,6 @@ section 4). With the masked inputs x̂ and ŷ, training adds up two losses, each
     TLM       -log P(x, y | [x̂; ŷ])             of bitext alone; the same tokens are masked
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED
 from xlgrid.heads.head import without_labels
 from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head
-from xlgrid.heads.tokens import Tokens, offsets_of
+from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
     import torch
@@ -134,7 +133,7 @@ def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "
     """
     first, second = [], []
     for row in rows.tolist():
-        ids, context = _ids(tokens, row), int(tokens.contexts[row])
+        ids, context = tokens.ids(row), int(tokens.contexts[row])
         if context < len(ids):
             # XLM-R has two separators between the segments, and BERT one.
             start = context + int(ids[context] == ids[context - 1])
@@ -142,7 +141,7 @@ def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "
             second.append(np.concatenate([ids[:1], ids[start:]]))
         elif adjacent == "next":
             neighbour = _neighbour(tokens, row)
-            pair = [ids, ids[[0, -1]] if neighbour is None else _ids(tokens, neighbour)]
+            pair = [ids, ids[[0, -1]] if neighbour is None else tokens.ids(neighbour)]
             # The text of x comes before that of y.
             x, y = pair[::-1] if neighbour is not None and neighbour < row else pair
             first.append(x)
@@ -153,20 +152,7 @@ def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "
             second.append(np.append(ids[:1], ids[middle:]))
     inputs = [*first, *second]
     sizes = np.array([len(ids) for ids in inputs])
-    return replace(
-        tokens,
-        values=np.concatenate(inputs),
-        offsets=offsets_of([sizes]),
-        contexts=sizes,
-        language_of=np.tile(tokens.language_of[rows], (2, 1)),
-        columns={},
-        parts=None,
-    )
-
-
-def _ids(tokens: Tokens, row: int) -> Ints:
-    ids: Ints = tokens.values[tokens.offsets[row] : tokens.offsets[row + 1]]
-    return ids
+    return tokens.with_inputs(inputs, sizes, np.tile(tokens.language_of[rows], (2, 1)))
 
 
 def _neighbour(tokens: Tokens, row: int) -> int | None:

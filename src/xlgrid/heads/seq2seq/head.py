@@ -7,7 +7,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
+from xlgrid.heads.head import Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.seq2seq import bleu
 from xlgrid.heads.seq2seq.model import CROSS, encoder_decoder, no_decoder, texts
@@ -65,9 +65,8 @@ class Seq2SeqHead(Head):
         """No column: the texts of two languages differ."""
         return ""
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
-        super().check(table, task, where, first_row)
-        check_text(table, [*task.inputs, task.target], where)
+    def texts(self, task: TaskColumns) -> Sequence[str]:
+        return [*task.inputs, task.target]
 
     def fields(self) -> list["pa.Field"]:
         import pyarrow as pa
@@ -183,7 +182,7 @@ def positions(table: Any) -> int:
 
     Args:
         table: the module of embeddings. The first rows stand for no position: up to that of padding in the families of RoBERTa, and
-            `offset` rows in that of mBART.
+            `offset` rows in that of BART and its kin.
     """
     unused = 0 if table.padding_idx is None else table.padding_idx + 1
     return int(table.num_embeddings - getattr(table, "offset", unused))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import Encoding, context_length
 from xlgrid.heads.forms import Normalized, in_form, with_values
-from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
+from xlgrid.heads.head import Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import SQUAD_EM, SQUAD_F1, Outcome
 from xlgrid.heads.span.misplaced import is_at, placed
 from xlgrid.heads.tokens import Tokens
@@ -119,7 +119,6 @@ class SpanHead(Head):
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
-        check_text(table, task.inputs, where)
         columns = (table[column].to_pylist() for column in (task.inputs[1], task.target))
         for row, (context, answers) in enumerate(zip(*columns, strict=True), start=first_row):
             if problem := wrong_answers(context, answers):

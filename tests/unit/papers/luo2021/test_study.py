@@ -420,7 +420,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "tasks": {
             *TaskEntry.model_fields,
             *(f"options.{name}" for kind in ("mlm", "tatoeba") for name in TASKS[kind].Options.model_fields),
-            *(f"data.{name}" for name in DataSource.model_fields),
+            *(f"data.{name}" for name in (*DataSource.model_fields, "labelled")),
         },
         "text": {*TextSettings.model_fields},
         "grids": {*Grid.model_fields},

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import surprisal
 import torch
+from plan_fixture import begun
 from safetensors.torch import load_file
 from transformers import BertConfig, BertForMaskedLM
 
@@ -17,6 +18,7 @@ from xlgrid.methods import make
 from xlgrid.models import deltas
 from xlgrid.models.load import load_model
 from xlgrid.papers.pfeiffer2020.adapters import fetch, import_adapter
+from xlgrid.plan.plan import Plan
 from xlgrid.results import records
 from xlgrid.training.recipe import Recipe
 
@@ -113,3 +115,13 @@ def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatc
     monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
     with pytest.raises(ValueError, match="cannot fetch Hub/qu at aaaaaaa: OSError: no network"):
         fetch("Hub/qu", "v1", tmp_path / "lock")
+
+
+def test_a_run_on_text_is_imported_where_its_method_says_so() -> None:
+    study = begun()
+    imported = study.methods["mlm"].model_validate({"base": "madx", "imported": {"path": "x/{language}"}})
+    plan = Plan(study.model_copy(update={"methods": study.methods | {"mlm": imported}}))
+    inputs_of_runs = {run: {*run.inputs(plan)} for run in plan.runs}
+    assert {run.task for run, names in inputs_of_runs.items() if "adapter" in names} == {"mlm"}
+    assert all(("adapter" in names) != ("train" in names) for names in inputs_of_runs.values())
+    assert not any("adapter" in run.inputs(Plan(study)) for run in Plan(study).runs)

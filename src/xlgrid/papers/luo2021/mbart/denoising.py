@@ -276,7 +276,7 @@ class DenoisingHead(MlmHead):
 
 def _text(tokens: Tokens, number: int) -> Ints:
     """An input without its first token, which is a special one: `text </s>`."""
-    ids: Ints = np.asarray(tokens.values[tokens.offsets[number] + 1 : tokens.offsets[number + 1]], np.int64)
+    ids: Ints = np.asarray(tokens.ids(number)[1:], np.int64)
     return ids
 
 
