@@ -40,7 +40,7 @@ from faults_processes import (
 )
 from faults_trial import Trial, draw
 
-from snakemake_executor_plugin_submitit import worker
+from snakemake_executor_plugin_submitit import guard, worker
 
 # Files of the ledger that may be cut short.
 DAMAGED = ("*/*/status/*.json", "*/*/status/*.json", "*/*/status/*.closed", "*/*/bundle.json", "*/array.json")
@@ -156,7 +156,7 @@ class Controller:
         if task.pid == 0:
             os.setsid()
             os.environ.update(TASK=task.name, CONTROLLER=str(os.getppid()))
-            worker.PATIENCE, worker.BEAT = 0.5, 0.1
+            worker.PATIENCE, guard.BEAT = 0.5, 0.1
             self.become(worker.Worker(str(task.folder)), f"task-{task.name}")
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
         self.note("start", task=task.name, pid=task.pid)

@@ -78,20 +78,9 @@ class Head:
         settings = Settings(self.ledger, array_size, 600, Bundle((), str(folder), slots=slots))
         self.followed = Tasks()
         self.reports: list[tuple[str, str]] = []
-        self.judge = Judge(self.ledger, 3, self.followed, Breaker(cluster, self.report, print))
+        self.judge = Judge(self.ledger, 3, self.followed, Breaker(cluster, self.report, print), self.submitted)
         self.tasks: dict[str, str] = {}
-        pool = Pool(Mail(), self.followed)
-        self.submitter = Submitter(
-            cluster,
-            settings,
-            self.ledger,
-            self.followed,
-            self.judge,
-            self.submitted,
-            self.report,
-            lambda: None,
-            pool,
-        )
+        self.submitter = Submitter(settings, self.judge, Pool(Mail(), self.followed), lambda: None)
 
     def submitted(self, job: Job, task: str) -> None:
         self.tasks[job.key] = task

@@ -73,31 +73,25 @@ def followed(ledger: Path, cluster: Known) -> tuple[dict[str, tuple[str, TaskSta
     return {task.jobs[0].job.key: (task.name, task.state) for task in tasks}, messages
 
 
-def test_tasks_in_the_queue_are_followed_and_others_are_over(ledger: Path) -> None:
-    array(ledger, "a", ["7_0", "7_1"])
-    cluster = Known()
-    cluster.alive = {"7_1"}
-    expected = {"a-0": ("7_0", TaskState.OVER), "a-1": ("7_1", TaskState.ALIVE)}
+@pytest.mark.parametrize(
+    ("names", "alive", "revoked", "states"),
+    [
+        (["7_0", "7_1"], {"7_1"}, [], [TaskState.OVER, TaskState.ALIVE]),
+        (["7_0", "7_1"], {"7_0"}, [0, 1], [TaskState.STOPPING, TaskState.OVER]),
+        # The cluster has not accepted the first task.
+        ([None, "7_1"], {"", "7_1"}, [], [TaskState.OVER, TaskState.ALIVE]),
+    ],
+)
+def test_tasks_in_the_queue_are_followed_or_being_stopped_and_others_are_over(
+    ledger: Path, names: list[str | None], alive: set[str], revoked: list[int], states: list[TaskState]
+) -> None:
+    folder, cluster = array(ledger, "a", names), Known()
+    cluster.alive = alive
+    for number in revoked:
+        (folder / str(number) / "revoked").touch()
+    expected = {f"a-{n}": (name or "", state) for n, (name, state) in enumerate(zip(names, states, strict=True))}
     assert followed(ledger, cluster) == (expected, [])
-    assert cluster.questions == [["7_0", "7_1"]]
-
-
-def test_a_task_without_a_name_is_over_and_asked_for_by_nobody(ledger: Path) -> None:
-    array(ledger, "a", [None, "7_1"])
-    cluster = Known()
-    cluster.alive = {"7_1", ""}
-    tasks, _ = followed(ledger, cluster)
-    assert tasks == {"a-0": ("", TaskState.OVER), "a-1": ("7_1", TaskState.ALIVE)}
-    assert cluster.questions == [["7_1"]]
-
-
-def test_a_revoked_task_that_is_in_the_queue_is_being_stopped(ledger: Path) -> None:
-    for number in range(2):
-        (array(ledger, f"a{number}", ["7_0", "7_1"]) / "0" / "revoked").touch()
-    cluster = Known()
-    cluster.alive = {"7_0"}
-    tasks, _ = followed(ledger, cluster)
-    assert [tasks[key][1] for key in ("a0-0", "a0-1")] == [TaskState.STOPPING, TaskState.OVER]
+    assert cluster.questions == [[name for name in names if name]]
 
 
 @pytest.mark.parametrize("is_damaged", [True, False])

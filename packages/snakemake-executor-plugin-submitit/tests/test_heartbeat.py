@@ -18,9 +18,9 @@ from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import HEARTBEAT, Bundle, Job, Status, heartbeat
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE
 from snakemake_executor_plugin_submitit.dispatch import QUIET, Dispatcher
+from snakemake_executor_plugin_submitit.guard import BEAT
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.tasks import TaskState
-from snakemake_executor_plugin_submitit.worker import BEAT
 
 # The worker.
 
@@ -28,7 +28,7 @@ from snakemake_executor_plugin_submitit.worker import BEAT
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from snakemake_executor_plugin_submitit import worker
+from snakemake_executor_plugin_submitit import guard, worker
 
 unlink = Path.unlink
 
@@ -37,7 +37,7 @@ def slowly(path, **options):
     unlink(path, **options)
 
 Path.unlink = slowly
-worker.BEAT = 0.05
+guard.BEAT = 0.05
 worker.Worker(sys.argv[1])()
 """
 
@@ -157,12 +157,6 @@ def test_a_heartbeat_is_old_only_if_it_has_not_changed_since_the_last_look(
     cluster.ended["1_0"] = GONE
     beat(running, 2)
     assert poll(head, clock, QUIET) == []
-
-
-def test_a_task_whose_worker_has_ended_is_over_as_soon_as_the_cluster_has_said_so_twice(
-    running: Path, head: Dispatcher, clock: Clock
-) -> None:
-    assert poll(head, clock, 15) == [failures.KILLED]
 
 
 def test_a_task_whose_jobs_have_all_ended_is_settled_at_once(

@@ -45,16 +45,6 @@ def finish(cluster: Local, tasks: list[str], seconds: float = 30) -> None:
     wait_for(lambda: None not in cluster.states(tasks).values(), "the tasks do not end", seconds)
 
 
-def test_a_task_that_wants_more_cores_than_there_are_runs_alone(tmp_path: Path) -> None:
-    cluster = local()
-    assert cluster.room(Request(cpus=8)) == (1, 1)
-    tasks = submit(cluster, tmp_path, Request(), one="sleep 30")
-    assert cluster.room(Request(cpus=8))[0] == 0
-    cluster.cancel(tasks)
-    finish(cluster, tasks)
-    assert cluster.room(Request(cpus=8))[0] == 1
-
-
 def test_each_task_has_gpus_of_its_own(two_gpus: None, tmp_path: Path) -> None:
     cluster = local(cores=8)
     assert cluster.room(Request(gpus=1)) == (2, 2)
@@ -153,44 +143,43 @@ def test_ctrl_c_ends_all_in_a_few_words(tmp_path: Path) -> None:
     assert not left, f"these go on: {left}\n{errors}"
 
 
-def test_cores_and_gpus_are_free_again_after_the_end_of_their_task(two_gpus: None, tmp_path: Path) -> None:
-    cluster = local(cores=4)
-    tasks = submit(cluster, tmp_path, Request(cpus=2, gpus=2), a="sleep 30")
-    cluster.states(tasks)
-    assert (cluster.room(Request()), cluster.room(Request(gpus=1))[0]) == ((2, 4), 0)
-    cluster.cancel(tasks)
-    finish(cluster, tasks)
-    assert (cluster.room(Request()), cluster.room(Request(gpus=1))[0]) == ((4, 4), 2)
-
-
-def test_another_head_knows_what_the_tasks_of_one_that_was_killed_hold(two_gpus: None, tmp_path: Path) -> None:
-    """Otherwise a GPU would get two trainings."""
+@pytest.mark.parametrize(
+    ("request_", "slots", "held", "later", "room"),
+    [
+        (Request(cpus=3, gpus=1), 1, (3, ["4"]), Request(gpus=1), (1, 2)),
+        (Request(cpus=2, gpus=2), 1, (2, ["4", "7"]), Request(gpus=1), (0, 2)),
+        (Request(cpus=2), 3, (6, []), Request(), (0, 2)),
+        (Request(), 1, (1, []), Request(cpus=9), (0, 1)),
+    ],
+    ids=["a GPU", "both GPUs", "three jobs at a time", "a later task wants more cores than there are"],
+)
+def test_a_task_holds_cores_and_gpus_until_its_end_for_this_head_and_for_the_next_one(
+    two_gpus: None,
+    tmp_path: Path,
+    request_: Request,
+    slots: int,
+    held: tuple[int, list[str]],
+    later: Request,
+    room: tuple[int, int],
+) -> None:
+    """Otherwise a GPU would get two trainings when a head is killed."""
     cluster, other = local(cores=8), local(cores=8)
-    tasks = submit(cluster, tmp_path, Request(cpus=3, gpus=1), a="sleep 30")
+    cluster.slots = other.slots = slots
+    before = cluster.room(later)
+    tasks = submit(cluster, tmp_path, request_, a="sleep 30")
     other.states(tasks)
-    assert other.held == cluster.held == {tasks[0]: (3, ["4"])}
-    assert other.free_devices(1) == ["7"]
+    assert cluster.held == other.held == {tasks[0]: held}
+    assert cluster.room(later) == other.room(later) == room
     cluster.cancel(tasks)
     finish(cluster, tasks)
     finish(other, tasks)
-    assert not other.held
-
-
-def test_a_task_holds_the_cores_of_all_jobs_that_it_runs_at_a_time(tmp_path: Path) -> None:
-    cluster = local(cores=8)
-    assert (cluster.room(Request(cpus=4)), cluster.room(Request(cpus=5))) == ((2, 2), (1, 1))
-    cluster.slots = 3
-    assert cluster.room(Request(cpus=2)) == (1, 1)
-    assert cluster.room(Request(cpus=1)) == (2, 2)
-    tasks = submit(cluster, tmp_path, Request(cpus=2), a="sleep 30")
-    assert cluster.room(Request(cpus=0)) == (2, 8), "six of eight cores are held"
-    cluster.cancel(tasks)
-    finish(cluster, tasks)
+    assert cluster.room(later) == other.room(later) == before
 
 
 def test_no_more_cores_are_used_than_the_setting_and_the_machine_allow() -> None:
     here = len(os.sched_getaffinity(0))
     assert [Local((), allowed, 1, 5).cores for allowed in (1, here, here + 1)] == [1, here, here]
+    assert [local(cores=8).room(Request(cpus=cpus)) for cpus in (4, 5, 9)] == [(2, 2), (1, 1), (1, 1)]
 
 
 def test_a_gpu_that_is_excluded_goes_to_no_task_that_can_do_without_it(two_gpus: None) -> None:

@@ -92,10 +92,14 @@ class Office:
         self.poll()
         self.hand.answers()
 
-    def lent(self) -> Path:
-        """Let the worker end its jobs and rest, and give it the job `b`."""
+    def wait(self) -> None:
+        """Let the worker end its jobs and rest."""
         finish(self.home)
         self.rest(self.home)
+
+    def lent(self) -> Path:
+        """Let the worker end its jobs and rest, and give it the job `b`."""
+        self.wait()
         self.add("b")
         self.poll()
         [(kind, bundle)] = self.hand.answers()
@@ -161,8 +165,7 @@ def test_jobs_that_no_worker_begins_are_submitted_when_their_worker_has_left(off
 
 
 def test_a_worker_that_has_left_gets_nothing(office: Office) -> None:
-    finish(office.home)
-    office.rest(office.home)
+    office.wait()
     office.hand.tell("end", office.home)
     office.hand.tell("idle", office.home)
     office.poll()
@@ -208,8 +211,7 @@ def test_the_end_of_the_task_decides_about_the_jobs_that_its_worker_got(
 def test_a_job_that_a_waiting_worker_may_not_run_gets_a_task_of_its_own(
     office: Office, machine: Machine, why: str
 ) -> None:
-    finish(office.home)
-    office.rest(office.home)
+    office.wait()
     if why == "excluded host":
         machine.excluded = ["node"]
         office.head.judge.breaker.forgive = lambda: None  # type: ignore[method-assign]
@@ -220,8 +222,7 @@ def test_a_job_that_a_waiting_worker_may_not_run_gets_a_task_of_its_own(
 
 
 def test_a_worker_without_jobs_is_sent_away_if_others_need_its_cores(office: Office, machine: Machine) -> None:
-    finish(office.home)
-    office.rest(office.home)
+    office.wait()
     machine.free = 0
     office.add("b", request=Request(cpus=2))
     office.poll()
@@ -233,8 +234,7 @@ def test_a_worker_without_jobs_is_sent_away_if_others_need_its_cores(office: Off
 
 def test_jobs_are_shared_between_a_worker_and_a_free_core(office: Office, machine: Machine) -> None:
     machine.free = 1
-    finish(office.home)
-    office.rest(office.home)
+    office.wait()
     # The head knows that such jobs take a minute.
     office.head.judge.durations["rule"] = (1, 60.0)
     office.add("b", "c")
@@ -245,8 +245,7 @@ def test_jobs_are_shared_between_a_worker_and_a_free_core(office: Office, machin
 
 
 def test_the_end_of_a_run_sends_the_workers_away(office: Office, machine: Machine) -> None:
-    finish(office.home)
-    office.rest(office.home)
+    office.wait()
     machine.over[office.tasks["a"]] = "ENDED"
     office.head.rest()
     assert office.hand.answers() == [("leave", None)]
@@ -381,8 +380,7 @@ def test_the_log_of_a_worker_stays_if_a_job_of_any_of_its_bundles_has_failed(off
 def test_a_ledger_that_cannot_be_written_leaves_the_jobs_in_the_buffer(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish(office.home)
-    office.rest(office.home)
+    office.wait()
 
     def refuse(*_: Any) -> None:
         raise OSError("no space")

@@ -256,7 +256,8 @@ def claims(judge: Judge, task: Task, is_recorded: bool = False) -> tuple[bool, l
     """Whether the first job of a task serves for one that Snakemake asks for, and the names of tasks that Snakemake learns."""
     names: list[str] = []
     entry = Waiting(task.jobs[0].job, task.jobs[0].waiting.request, None, 0.0)  # type: ignore[union-attr]
-    return judge.claim(task.jobs[0], entry, lambda job: is_recorded, lambda job, name: names.append(name)), names
+    judge.recorded, judge.submitted = lambda job: is_recorded, lambda job, name: names.append(name)
+    return judge.claim(task.jobs[0], entry), names
 
 
 RUNS, DONE = (True, JobState.CLAIMED, 0), (True, JobState.JUDGED, 1)

@@ -104,7 +104,7 @@ def fetch_encoder(
         known = locks.ask("model", hub, provenance["commit"]).siblings or ()
         names = [file.rfilename for file in known]
         raise ValueError(checkpoints.weights_problem(f"{hub} at {revision}", names) or f"{hub} has no weights")
-    _copy_encoder(downloaded, Path(vocabulary), folder, provenance, modules or {}, layers)
+    copy_encoder(downloaded, vocabulary, folder, modules, layers, provenance)
 
 
 def copy_encoder(
@@ -113,6 +113,7 @@ def copy_encoder(
     folder: str | Path,
     modules: Mapping[str, str] | None = None,
     layers: int | None = None,
+    provenance: Mapping[str, Any] | None = None,
 ) -> None:
     """Copy an encoder's config and weights from a local folder; add its vocabulary and encoder.json.
 
@@ -120,6 +121,7 @@ def copy_encoder(
         vocabulary: the folder of the encoder's vocabulary.
         modules: of an encoder with modules for languages: the code of a language -> the name of its module, which is renamed.
         layers: the number of layers to keep, the first ones; None for all.
+        provenance: what encoder.json says of the origin; None: that it is the folder.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -127,7 +129,31 @@ def copy_encoder(
             its positions depend, no such module, or fewer layers.
     """
     _check_folder(Path(path), "encoder")
-    _copy_encoder(Path(path), Path(vocabulary), folder, {"source": "local", "path": str(path)}, modules or {}, layers)
+    about = dict(provenance or {"source": "local", "path": str(path)})
+    source, vocabulary = Path(path), Path(vocabulary)
+    check_encoder(source)
+    with whole_folder(folder) as aside:
+        for name in ("config.json", checkpoints.WEIGHTS):
+            if (source / name).is_file():
+                shutil.copy(source / name, aside / name)
+        if not (aside / checkpoints.WEIGHTS).is_file():
+            checkpoints.join_weights(source, aside / checkpoints.WEIGHTS)
+            weights.check_names(aside, source)
+        weights.check_numbers(aside, source)
+        if (padding := check_fits(vocabulary, aside, source)) is not None:
+            before = checkpoints.config_of(aside).get("pad_token_id")
+            checkpoints.change_padding(aside, padding)
+            about |= {"pad_token_id": {"origin": before, "vocabulary": padding}}
+            print(f"{source}: {repadded(before, padding)}", file=sys.stderr)
+        kind = checkpoints.config_of(aside)["model_type"]
+        FAMILIES.get(kind, BERT).name_modules(aside, modules or {})
+        if modules:
+            about |= {"modules": dict(modules)}
+        if layers:
+            checkpoints.keep_layers(aside, layers)
+            about |= {"layers": layers}
+        add_tokenizer(vocabulary, aside)
+        write_json(aside / "encoder.json", about)
 
 
 def fetch_vocabulary(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:
@@ -137,18 +163,27 @@ def fetch_vocabulary(hub: str, revision: str, folder: str | Path, lock: str | Pa
         ValueError: the Hub cannot be reached, does not know it, or has no tokenizer.json.
     """
     downloaded, provenance = _fetched("vocabulary", hub, revision, _TOKENIZER_FOLDER, lock)
-    _copy_vocabulary(downloaded, folder, provenance)
+    copy_vocabulary(downloaded, folder, provenance)
 
 
-def copy_vocabulary(path: str | Path, folder: str | Path) -> None:
+def copy_vocabulary(path: str | Path, folder: str | Path, provenance: Mapping[str, Any] | None = None) -> None:
     """Copy the files of a tokenizer from a local folder; add origin.json.
+
+    Args:
+        provenance: what origin.json says of the origin; None: that it is the folder.
 
     Raises:
         FileNotFoundError: there is no such folder.
         ValueError: it has no tokenizer.json, or a damaged one.
     """
     _check_folder(Path(path), "vocabulary")
-    _copy_vocabulary(Path(path), folder, {"source": "local", "path": str(path)})
+    token_ids(path)
+    with whole_folder(folder) as aside:
+        # An empty file is the same to transformers as none.
+        write_json(aside / "tokenizer_config.json", {})
+        for file in _matching(Path(path), _TOKENIZER_FOLDER):
+            shutil.copy(file, aside / file.name)
+        write_json(aside / "origin.json", dict(provenance or {"source": "local", "path": str(path)}))
 
 
 def add_tokenizer(vocabulary: str | Path, folder: Path) -> None:
@@ -361,55 +396,12 @@ def _special_tokens(vocabulary: Path) -> list[str]:
     return [*dict.fromkeys(token for token in tokens if isinstance(token, str))]
 
 
-def _copy_encoder(
-    source: Path,
-    vocabulary: Path,
-    folder: str | Path,
-    provenance: dict[str, Any],
-    modules: Mapping[str, str],
-    layers: int | None,
-) -> None:
-    check_encoder(source)
-    with whole_folder(folder) as aside:
-        for name in ("config.json", checkpoints.WEIGHTS):
-            if (source / name).is_file():
-                shutil.copy(source / name, aside / name)
-        if not (aside / checkpoints.WEIGHTS).is_file():
-            checkpoints.join_weights(source, aside / checkpoints.WEIGHTS)
-            weights.check_names(aside, source)
-        weights.check_numbers(aside, source)
-        if (padding := check_fits(vocabulary, aside, source)) is not None:
-            before = checkpoints.config_of(aside).get("pad_token_id")
-            checkpoints.change_padding(aside, padding)
-            provenance = provenance | {"pad_token_id": {"origin": before, "vocabulary": padding}}
-            print(f"{source}: {repadded(before, padding)}", file=sys.stderr)
-        kind = checkpoints.config_of(aside)["model_type"]
-        FAMILIES.get(kind, BERT).name_modules(aside, modules or {})
-        if modules:
-            provenance = provenance | {"modules": dict(modules)}
-        if layers:
-            checkpoints.keep_layers(aside, layers)
-            provenance = provenance | {"layers": layers}
-        add_tokenizer(vocabulary, aside)
-        write_json(aside / "encoder.json", provenance)
-
-
 def repadded(before: int | None, padding: int) -> str:
     """The remark that the copy of an encoder has the padding of its vocabulary."""
     return (
         f"config.json has the `pad_token_id` {before}, and the vocabulary pads with {padding}: the copy has {padding}, which changes no "
         "output before training, because positions do not depend on padding"
     )
-
-
-def _copy_vocabulary(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
-    token_ids(source)
-    with whole_folder(folder) as aside:
-        # An empty file is the same to transformers as none.
-        write_json(aside / "tokenizer_config.json", {})
-        for file in _matching(source, _TOKENIZER_FOLDER):
-            shutil.copy(file, aside / file.name)
-        write_json(aside / "origin.json", provenance)
 
 
 @contextmanager

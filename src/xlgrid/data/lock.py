@@ -18,6 +18,8 @@ WITHOUT_SCRIPT = (
     f'write `revision: {PARQUET_BRANCH}` with `files: "{{name}}/{{split}}/*.parquet"`, or the path of a file in the repository as `files` with '
     "`quotes` or `columns`"
 )
+# Seconds that the Hub has to answer a check.
+PATIENCE = 10.0
 LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 
 _COMMIT = re.compile("[0-9a-f]{40}")

@@ -9,9 +9,9 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, SerializeAsAn
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.base.settings import Strict
-from xlgrid.data.origins.files import Files
+from xlgrid.data.origins.files import Files, OfFiles
 from xlgrid.data.origins.hub import Hub
-from xlgrid.data.origins.origin import SPLITS, Origin
+from xlgrid.data.origins.origin import Origin
 from xlgrid.data.origins.pools import Pools
 from xlgrid.data.places import OfPackage
 from xlgrid.tasks import Task
@@ -19,8 +19,6 @@ from xlgrid.tasks import Task
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
-
-__all__ = ["SPLITS", "AnyOrigin", "DataSource", "Made", "Origin", "TextOrigin", "no_data", "origin_of"]
 
 ORIGINS: tuple[type[Origin], ...] = (Hub, Files, Pools, OfPackage)
 
@@ -43,11 +41,14 @@ def _chosen(fields: Any, kinds: tuple[type[Origin], ...], allowed: str) -> Any:
         return fields
     given = {key: value for key, value in fields.items() if value is not None}
     fitting = [kind for kind in kinds if kind.describes(given)]
+    if misspelt := [str(key) for key in given if key not in AllKeys.model_fields]:
+        raise ValueError(unknown("key", misspelt[0], fitting[0].model_fields if fitting else AllKeys.model_fields))
     if len(fitting) != 1:
         raise ValueError(f"{allowed}: give exactly one")
     return fitting[0].model_validate(given)
 
 
+# The keys of all origins, of which the JSON Schema and the reference of the study file are made. No entry of a study is of this class.
 class AllKeys(*reversed(ORIGINS)):  # type: ignore[misc]
     """The place of data that are not generated: a repository on the Hub (`hub`), at a commit that the lock file keeps, or local files (`local`),
     or a place that a package reads (`place`).
@@ -70,7 +71,7 @@ class AllKeys(*reversed(ORIGINS)):  # type: ignore[misc]
 
 AnyOrigin = Annotated[SerializeAsAny[Origin], BeforeValidator(origin_of, json_schema_input_type=AllKeys)]
 # An origin of text, which is read row by row.
-TextOrigin = Annotated[SerializeAsAny[Hub | Files], BeforeValidator(_text_of, json_schema_input_type=AllKeys)]
+TextOrigin = Annotated[SerializeAsAny[OfFiles], BeforeValidator(_text_of, json_schema_input_type=AllKeys)]
 
 
 class WithOrigin(Strict):

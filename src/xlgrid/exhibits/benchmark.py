@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from xlgrid.exhibits.exhibit import AXES, Compared, Rendering, StudyView
+from xlgrid.exhibits.exhibit import AXES, Compared, Rendering
 from xlgrid.languages.sources import NONE
 from xlgrid.results.naming import SEVERAL
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from xlgrid.study.schema import Study
 
 # The axes on which a cell without training differs from those of the runs of its encoder.
 LEARNT = ("method", "source")
@@ -59,7 +61,7 @@ class Benchmark(Compared):
         # An average over tasks has no single one of these.
         return {axis: [SEVERAL] for axis in ("task", "metric", "method")}
 
-    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+    def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd
 
         from xlgrid.exhibits.drawing import sheet as printing
@@ -102,17 +104,8 @@ class Benchmark(Compared):
         order["column"] = [*stats.in_order(chosen, "task", self.select), stats.AVERAGE]
         behind = pd.concat([chosen.assign(column=chosen["task"]), chosen.assign(column=stats.AVERAGE)])
         entries = pd.concat([entries, average], ignore_index=True)
-        sheet = printing.sheet(
-            printing.with_learning(entries, behind, [*rows, "column"]),
-            title=self.title,
-            caption=self.caption,
-            notes=notes,
-            rows=self.rows,
-            axes=("column",),
-            order=order,
-            statistic=self.statistic,
-            digits=self.digits,
-        )
+        entries = printing.with_learning(entries, behind, [*rows, "column"])
+        sheet = self.printed(entries, notes=notes, rows=self.rows, order=order, statistic=self.statistic)
         return Rendering(sheet, behind=behind)
 
 

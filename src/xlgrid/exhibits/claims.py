@@ -11,7 +11,6 @@ import pandas as pd
 from xlgrid.base.files import write_text
 from xlgrid.exhibits.drawing import plots
 from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, html, markdown, number
-from xlgrid.exhibits.exhibit import StudyView
 from xlgrid.products.evaluate import Cell
 from xlgrid.results import units, verdicts
 from xlgrid.results.claims import terms
@@ -19,6 +18,8 @@ from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEAST_SEEDS, LEVEL, NOT_ENO
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from xlgrid.study.schema import Study
 
 # The page has a colour for each state.
 STATES = {HOLDS: "within", DOES_NOT: "beyond", NOT_ENOUGH: "incomplete", NOTHING: "incomplete"}
@@ -30,7 +31,7 @@ WITHOUT_LEARNING = (
 MARKERS = {HOLDS: "full", DOES_NOT: "none"}
 
 
-def render(study: StudyView, planned: Sequence[Cell], folder: str | Path) -> None:
+def render(study: "Study", planned: Sequence[Cell], folder: str | Path) -> None:
     """Write claims.csv, .md, .html and .svg to `folder`: the verdicts of all claims of a study, from whatever cells exist.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, StudyView, wrong_groups
+from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, wrong_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.products.evaluate import Cell
+    from xlgrid.study.schema import Study
 
 
 # Inches: the size of a panel that stands alone, and of one of several with the room between them.
@@ -85,7 +86,7 @@ class Curve(OfCells):
     def groups_shown(self) -> tuple[str, ...]:
         return self.groups
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from wrong_groups(self.groups, study, axes)
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
@@ -94,7 +95,7 @@ class Curve(OfCells):
             if isinstance(value := facts[encoder].get(self.x), str):
                 yield f"x: {self.x} of encoder {encoder} is the text {value!r}, and should be a number"
 
-    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+    def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import records, stats, units
 
@@ -130,16 +131,7 @@ class Curve(OfCells):
             title=self.title,
             ends=(0, 100) if percent else (0, 1),
         )
-        sheet = printing.sheet(
-            entries,
-            title=self.title,
-            caption=self.caption,
-            notes=notes,
-            rows=rows,
-            order=order,
-            digits=self.digits,
-        )
-        return Rendering(sheet, draw=draw)
+        return Rendering(self.printed(entries, notes=notes, rows=rows, order=order), draw=draw)
 
 
 def curves(

@@ -7,7 +7,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -16,7 +16,6 @@ from xlgrid.base.names import among
 from xlgrid.base.settings import Strict
 from xlgrid.exhibits.latex import Latex
 from xlgrid.products.evaluate import with_values
-from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Published, Values
 
 if TYPE_CHECKING:
@@ -24,11 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.drawing.sheet import Sheet
+    from xlgrid.plan.plan import Plan
     from xlgrid.products.encode import Encoder
     from xlgrid.products.evaluate import Cell
     from xlgrid.products.product import Product
+    from xlgrid.study.schema import Study
 
-P = TypeVar("P", bound="Product")
 # Encoder -> the facts of it that exhibits use as axes: name -> value.
 Facts = Mapping[str, Mapping[str, Any]]
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
@@ -37,68 +37,6 @@ AXES: tuple[str, ...] = get_args(Identity)
 TABLE = (".csv", ".md", ".tex", ".html")
 FIGURE = (".csv", ".md", ".tex", ".png", ".svg")
 COMPARISON = ("-published.csv", "-published.md", "-published.html")
-
-
-class StudyView(Protocol):
-    """The part of a study that exhibits and claims read.
-
-    Attributes:
-        methods: name -> method, which has a `base` and `options`.
-    """
-
-    name: str
-    title: str
-    methods: dict[str, Any]
-    encoders: dict[str, Any]
-    groups: dict[str, list[str]]
-    claims: dict[str, Claim]
-
-    @property
-    def facts(self) -> Facts:
-        """Encoder -> its facts by name."""
-
-    @property
-    def replicas(self) -> Mapping[str, str]:
-        """Encoder -> the first of the encoders from which it differs by seeds alone."""
-
-    @property
-    def metrics(self) -> Mapping[str, Sequence[str]]:
-        """Task -> the metrics of its cells, the main one first."""
-
-    @property
-    def languages_used(self) -> Mapping[str, Any]:
-        """Code -> language, which has a `family` and a `script`."""
-
-    @property
-    def order(self) -> Mapping[str, Sequence[object]]:
-        """Axis -> its values in the order of the grids."""
-
-    @property
-    def defined_names(self) -> Mapping[str, Sequence[str]]:
-        """Axis -> the names that the study defines for it."""
-
-    def belongs(self, group: str, source: str, target: str) -> bool:
-        """Whether a target belongs to a group, for a source."""
-
-    def group_facts(self, names: Sequence[str]) -> str:
-        """The facts on which it depends which targets belong to some groups, as JSON."""
-
-
-class PlanView(Protocol):
-    """The part of a plan that exhibits read.
-
-    Attributes:
-        cells: every planned cell, under the study that makes the cell: that of the plan, or one that this study extends.
-    """
-
-    @property
-    def study(self) -> StudyView: ...
-
-    @property
-    def cells(self) -> Sequence["Cell"]: ...
-
-    def owned(self, product: P) -> P:
-        """A product under the study that makes it."""
 
 
 class Rendering(NamedTuple):
@@ -172,11 +110,11 @@ class Exhibit(Strict):
         """The results that the exhibit shows beside cells, such as comparisons of attention."""
         return []
 
-    def encoders_read(self, study: StudyView) -> list["Encoder"]:
+    def encoders_read(self, study: "Study") -> list["Encoder"]:
         """The encoders whose files the exhibit reads."""
         return []
 
-    def settings(self, study: StudyView) -> list[str]:
+    def settings(self, study: "Study") -> list[str]:
         """Everything in the study that the exhibit's files depend on beside results, as JSON: a change renders it again."""
         named = {encoder: {fact: known.get(fact) for fact in self.facts} for encoder, known in study.facts.items()}
         return [
@@ -206,7 +144,7 @@ class Exhibit(Strict):
         named = (axis for axes, known in self.named_axes.values() for axis in axes if axis not in known)
         return list(dict.fromkeys(named))
 
-    def unknown_names(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def unknown_names(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         """The axes, facts and values that the exhibit names and the study lacks, each as `key: what is wrong`.
 
         Args:
@@ -219,7 +157,7 @@ class Exhibit(Strict):
             if axis in axes:
                 yield from among(f"select.{axis}", axis, values, axes[axis], study.defined_names.get(axis, ()))
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         """The exhibit's mistakes beside `unknown_names`, of which there are none, each as `key: what is wrong`.
 
         Args:
@@ -232,10 +170,10 @@ class Exhibit(Strict):
         yield from ()
 
     @abstractmethod
-    def rendering(self, plan: PlanView) -> Rendering:
+    def rendering(self, plan: "Plan") -> Rendering:
         """The contents of the exhibit, from whatever results of the planned cells exist."""
 
-    def render(self, name: str, plan: PlanView, folder: str | Path, *, compare: bool = False) -> None:
+    def render(self, name: str, plan: "Plan", folder: str | Path, *, compare: bool = False) -> None:
         """Write the files of the exhibit, each atomically, from whatever results exist.
 
         Args:
@@ -305,7 +243,7 @@ class OfCells(Exhibit):
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
         return {"select": ([*self.select], AXES)}
 
-    def settings(self, study: StudyView) -> list[str]:
+    def settings(self, study: "Study") -> list[str]:
         # Rows and columns have the order of the grids, which Snakemake does not see in the inputs, because it sorts them.
         order = {
             axis: [str(value) for value in values if value in self.selected.get(axis, values)]
@@ -383,7 +321,7 @@ class OfCells(Exhibit):
         """Whether encoders that differ by their seeds alone enter means as seeds of one encoder."""
         return all("encoder" not in axes for key, (axes, _) in self.named_axes.items() if key != "select")
 
-    def rendering(self, plan: PlanView) -> Rendering:
+    def rendering(self, plan: "Plan") -> Rendering:
         from xlgrid.results import records
 
         metrics = plan.study.metrics
@@ -407,8 +345,15 @@ class OfCells(Exhibit):
         }
         return self.model_copy(update={"select": select}).of_scores(plan.study, scores, runs)
 
+    def printed(self, entries: "pd.DataFrame", **how: Any) -> "Sheet":
+        """The entries as a table with the title, the caption and the digits of the exhibit; `how` is that of
+        `xlgrid.exhibits.drawing.sheet.sheet`."""
+        from xlgrid.exhibits.drawing import sheet as printing
+
+        return printing.sheet(entries, title=self.title, caption=self.caption, digits=self.digits, **how)
+
     @abstractmethod
-    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+    def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         """The contents of the exhibit.
 
         Args:
@@ -465,7 +410,7 @@ class Compared(OfCells):
             write_text(Path(folder) / f"{name}{suffix}", contents)
 
 
-def wrong_groups(groups: Iterable[str], study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+def wrong_groups(groups: Iterable[str], study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
     """A sentence for each group that the study does not know."""
     for group in groups:
         try:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from xlgrid.base.names import among
-from xlgrid.exhibits.drawing.blocks import Block, by_family, by_group
-from xlgrid.exhibits.exhibit import Compared, Rendering, StudyView
+from xlgrid.exhibits.drawing.blocks import Block, by_family, by_group, codes_of
+from xlgrid.exhibits.exhibit import Compared, Rendering
 from xlgrid.languages.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from xlgrid.study.schema import Study
 
 
 # Dark is the better end of the first, blue that of the second.
@@ -66,13 +68,13 @@ class Heatmap(Compared):
     def groups_shown(self) -> tuple[str, ...]:
         return self.blocks or ("same-family", "same-script")
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from among(
             "difference" if self.difference else "method", "method", self._methods, axes["method"], study.methods
         )
         yield from among("blocks", "group of the study", self.blocks, study.groups)
 
-    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+    def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import stats, units
 
@@ -89,8 +91,7 @@ class Heatmap(Compared):
                 ]
             chosen, entries = stats.method_differences(chosen, *self.difference)
             # Published numbers name a difference so.
-            metric = (chosen["metric"] + "-difference").where(chosen["metric"] != "", "")
-            chosen = chosen.assign(method="-minus-".join(self.difference), metric=metric)
+            chosen = chosen.assign(method="-minus-".join(self.difference), metric=chosen["metric"] + "-difference")
             quantity = units.with_unit(" − ".join(self.difference), units.unit_of_difference(metrics))
         else:
             entries = stats.entries(chosen, ["source"], "target")
@@ -109,21 +110,11 @@ class Heatmap(Compared):
             quantity=quantity,
             title=self.title,
         )
-        sheet = printing.sheet(
-            entries,
-            title=self.title,
-            caption=self.caption,
-            notes=notes,
-            rows=["source"],
-            order={
-                "source": [code for block in rows for code in block.codes],
-                "column": [code for block in columns for code in block.codes],
-            },
-            digits=self.digits,
-        )
+        order = {axis: codes_of(blocks) for axis, blocks in (("source", rows), ("column", columns))}
+        sheet = self.printed(entries, notes=notes, rows=["source"], order=order)
         return Rendering(sheet, draw=draw, behind=chosen.assign(column=chosen["target"]))
 
-    def _axes(self, cells: "pd.DataFrame", study: StudyView) -> tuple[list[Block], list[Block]]:
+    def _axes(self, cells: "pd.DataFrame", study: "Study") -> tuple[list[Block], list[Block]]:
         """The blocks of the sources and of the targets."""
         from xlgrid.results import stats
 
@@ -193,8 +184,7 @@ def heatmap(
     from xlgrid.exhibits.drawing import plots
     from xlgrid.exhibits.drawing.sheet import NOTHING, number
 
-    sources = [code for block in rows for code in block.codes]
-    targets = [code for block in columns for code in block.codes]
+    sources, targets = codes_of(rows), codes_of(columns)
     inch = float(np.interp(max(len(sources), len(targets)), [2, 6, 16, 40], [0.8, 0.62, 0.47, 0.4]))
     ax = Figure(figsize=(inch * len(targets), inch * len(sources)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
     points = float(np.interp(inch, [0.4, 0.47, 0.62, 0.8], [6, 7.5, 9.5, 11]))
@@ -244,7 +234,7 @@ def _language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], 
 
     from xlgrid.exhibits.drawing import plots
 
-    codes = [code for block in parts for code in block.codes]
+    codes = codes_of(parts)
     ends = np.cumsum([len(block.codes) for block in parts]).tolist()
     size = float(np.interp(inch, [0.4, 0.47, 0.62], [7, 8, 9]))
     for (before, after), end in zip(pairwise(parts), ends, strict=False):

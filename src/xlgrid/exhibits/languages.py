@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from xlgrid.base.names import among
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
+from xlgrid.exhibits.exhibit import Exhibit, Rendering
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from xlgrid.plan.plan import Plan
+    from xlgrid.study.schema import Study
 
 FACTS = ("code", "name", "family", "script")
 
@@ -35,10 +38,10 @@ class Languages(Exhibit):
         of_columns = [group for marks in self.columns.values() for group in marks.values()]
         return tuple(dict.fromkeys([*of_columns, *self.only]))
 
-    def settings(self, study: StudyView) -> list[str]:
+    def settings(self, study: "Study") -> list[str]:
         return [*super().settings(study), json.dumps(self._facts_of_rows(study))]
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from among("only", "group", self.only, study.groups)
         for name, marks in self.columns.items():
             if name in FACTS:
@@ -56,7 +59,7 @@ class Languages(Exhibit):
                     if (other := marked.setdefault(code, group)) != group:
                         yield f"columns.{name}: {code} is in both {other} and {group}, and has one mark: leave it out of one"
 
-    def rendering(self, plan: PlanView) -> Rendering:
+    def rendering(self, plan: "Plan") -> Rendering:
         import pandas as pd
 
         from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet
@@ -78,7 +81,7 @@ class Languages(Exhibit):
         sheet = Sheet(self.title, self.caption, notes, ("language",), [(name,) for name in columns], entries)
         return Rendering(sheet, table)
 
-    def table(self, study: StudyView) -> "pd.DataFrame":
+    def table(self, study: "Study") -> "pd.DataFrame":
         """A row per language: `code`, `name`, `family`, `script`, then each of `columns` with a mark or ""."""
         import pandas as pd
 
@@ -91,7 +94,7 @@ class Languages(Exhibit):
             rows.append(facts | marks)
         return pd.DataFrame(rows, columns=[*FACTS, *self.columns])
 
-    def _facts_of_rows(self, study: StudyView) -> list[dict[str, str]]:
+    def _facts_of_rows(self, study: "Study") -> list[dict[str, str]]:
         codes = {code for group in self.only or self.groups_shown for code in study.groups[group]}
         languages = [language for code, language in study.languages_used.items() if code in codes]
         return [{fact: getattr(language, fact) or "" for fact in FACTS} for language in languages]

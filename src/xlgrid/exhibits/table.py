@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.base.names import among, unknown
-from xlgrid.exhibits.exhibit import AXES, Compared, Rendering, StudyView, wrong_groups
+from xlgrid.exhibits.exhibit import AXES, Compared, Rendering, wrong_groups
 from xlgrid.exhibits.latex import LatexOfScores
 from xlgrid.results.naming import as_tuple
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from xlgrid.study.schema import Study
 
 
 class Table(Compared):
@@ -91,13 +93,13 @@ class Table(Compared):
     def groups_shown(self) -> tuple[str, ...]:
         return self.groups
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from wrong_groups(self.groups, study, axes)
         if self.difference and not self.groups:
             axis = self.columns[0]
             yield from among("difference", axis, self.difference, map(str, axes[axis]))
 
-    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+    def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd
 
         from xlgrid.exhibits.drawing import sheet as printing
@@ -128,15 +130,7 @@ class Table(Compared):
             behind.append(both.assign(column=stats.minus(*self.difference)))
             notes += stats.note_on_seeds(both, "column", *self.difference, self.rows)
         entries = printing.with_learning(entries, pd.concat(behind), [*self.rows, *axes])
-        printed = partial(
-            printing.sheet,
-            title=self.title,
-            caption=self.caption,
-            rows=self.rows,
-            axes=axes,
-            order=order,
-            digits=self.digits,
-        )
+        printed = partial(self.printed, rows=self.rows, axes=axes, order=order)
         in_latex = None
         if self.latex.bold or not self.latex.deviation:
             bold, note = self._bold(behind, entries, axes)

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from xlgrid.exhibits.exhibit import PlanView
 from xlgrid.plan.checks import inherited_problems
 from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.plan import Plan
@@ -56,7 +55,7 @@ def exhibit_lines(plan: Plan) -> Iterator[Line]:
     """
     # No study has the name -, so that its cells have no files.
     cells = [cell._replace(study="-") for cell in plan.cells]
-    unmade = cast(PlanView, SimpleNamespace(study=plan.study, cells=cells, owned=plan.owned))
+    unmade = cast("Plan", SimpleNamespace(study=plan.study, cells=cells, owned=plan.owned))
     rendered, are_good = 0, True
     for name in plan.study.exhibits:
         exhibit = plan.study.exhibit(name)

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from xlgrid.data import checkpoints
 from xlgrid.data.downloads import Found, find
 from xlgrid.data.encoders import check_encoder, check_fits
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.data.published import Obtained, Repository
-from xlgrid.data.sources import SPLITS
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
 from xlgrid.plan.plan import Plan

@@ -106,33 +106,28 @@ def _row(plan: Plan, cell: Cell) -> dict[str, Any]:
 def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """The rows as a table whose columns say what they hold, in the metadata of their fields."""
     further = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in COLUMNS]
-    fields = [pa.field(name, kind, metadata={"description": text}) for name, (kind, text) in COLUMNS.items()]
-    # The scores of all metrics stand beside that of the main one, and versions and facts come last.
-    at = 1 + [*COLUMNS].index("score")
-    fields[at:at] = [_score_field(name) for name in further if name.startswith(SCORE)]
+    columns: dict[str, tuple[pa.DataType | None, str]] = {}
+    for name, column in COLUMNS.items():
+        columns[name] = column
+        # The scores of all metrics stand beside that of the main one, and versions and facts come last.
+        for metric in (other.removeprefix(SCORE) for other in further if name == "score" and other.startswith(SCORE)):
+            columns[SCORE + metric] = pa.float64(), units.sentence([metric])
     for beginning, text in ((VERSION, "the version of {} in the evaluation"), (FACT, "the fact {} of the encoder")):
         for name in (name for name in further if name.startswith(beginning)):
-            described = {"description": text.format(name.removeprefix(beginning))}
-            fields.append(pa.field(name, _type([row.get(name) for row in rows]), metadata=described))
-    columns = [pa.array(_values([row.get(field.name) for row in rows], field.type), field.type) for field in fields]
-    return pa.table(columns, schema=pa.schema(fields))
+            columns[name] = None, text.format(name.removeprefix(beginning))
+    arrays = [_array([row.get(name) for row in rows], kind) for name, (kind, _) in columns.items()]
+    fields = [
+        pa.field(name, array.type, metadata={"description": text})
+        for array, (name, (_, text)) in zip(arrays, columns.items(), strict=True)
+    ]
+    return pa.table(arrays, schema=pa.schema(fields))
 
 
-def _score_field(name: str) -> pa.Field:
-    metric = name.removeprefix(SCORE)
-    return pa.field(name, pa.float64(), metadata={"description": units.sentence([metric])})
-
-
-def _type(values: Sequence[Any]) -> pa.DataType:
-    """The narrowest type of some facts or versions."""
-    kinds = {type(value) for value in values if value is not None}
-    if not kinds <= {int, float}:
-        return pa.string()
-    return pa.float64() if float in kinds else pa.int64()
-
-
-def _values(values: Sequence[Any], kind: pa.DataType) -> list[Any]:
-    return [str(value) if kind == pa.string() and value is not None else value for value in values]
+def _array(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
+    """The values of a column; of no known type, as whole numbers, numbers or texts, whichever has them all."""
+    if kind is None and not all(isinstance(value, int | float | None) for value in values):
+        values = [None if value is None else str(value) for value in values]
+    return pa.array(values, kind)
 
 
 def export_curves(plan: Plan, folder: Path) -> str:

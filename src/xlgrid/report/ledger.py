@@ -19,7 +19,8 @@ import errno
 import json
 import os
 import socket
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -63,12 +64,9 @@ def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
         about = _mapping(f"{chunk}/array.json")
         submitted, ended = _number(about.get("submitted")), _ended_here(about)
         for bundle in _folders(chunk):
-            try:
+            age = 0.0
+            with _perhaps_gone():
                 age = os.stat(f"{bundle}/bundle.json").st_mtime
-            except OSError as error:
-                if error.errno not in _GONE:
-                    raise
-                continue
             order = (age, bundle)
             for job, seen in _bundle(bundle, existing, os.path.basename(bundle) in ended):
                 for output in job.outputs:
@@ -114,12 +112,9 @@ def _bundle(folder: str, existing: Container[str], has_ended: bool) -> list[tupl
         has_ended: the task of the bundle is there no longer, so that no job of it is under way.
     """
     jobs = _mapping(f"{folder}/bundle.json").get("jobs")
-    try:
+    files = {}
+    with _perhaps_gone():
         files = {entry.name.partition(".")[0]: entry.path for entry in os.scandir(f"{folder}/status")}
-    except OSError as error:
-        if error.errno not in _GONE:
-            raise
-        files = {}
     revoked = has_ended or os.path.exists(f"{folder}/revoked")
     listed = []
     for number, job in enumerate(jobs if isinstance(jobs, list) else []):
@@ -134,34 +129,36 @@ def _bundle(folder: str, existing: Container[str], has_ended: bool) -> list[tupl
         when = max(_number(status.get("started")), _number(status.get("ended")))
         if state == "failed":
             cause, message = (str(status.get(key) or "") for key in ("cause", "message"))
-            listed.append((Job(rule, outputs, "failed", cause, message), when))
+            known = Job(rule, outputs, "failed", cause, message)
         elif state == "done":
-            listed.append((Job(rule, outputs, "done"), when))
+            known = Job(rule, outputs, "done")
         else:
-            listed.append(
-                (Job(rule, outputs, "revoked" if revoked else "running" if state == "running" else "queued"), when)
-            )
+            known = Job(rule, outputs, "revoked" if revoked else "running" if state == "running" else "queued")
+        listed.append((known, when))
     return listed
 
 
-def _folders(folder: str | Path) -> list[str]:
+@contextmanager
+def _perhaps_gone() -> Iterator[None]:
+    """Passes over an error that says that a file or folder is gone."""
     try:
-        return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
+        yield
     except OSError as error:
         if error.errno not in _GONE:
             raise
-        return []
+
+
+def _folders(folder: str | Path) -> list[str]:
+    with _perhaps_gone():
+        return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
+    return []
 
 
 def _text(path: str) -> str:
     """A file's text; none if the file is gone."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError as error:
-        if error.errno not in _GONE:
-            raise
-        return ""
+    with _perhaps_gone(), open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+    return ""
 
 
 def _mapping(path: str) -> dict[str, Any]:

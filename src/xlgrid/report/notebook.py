@@ -14,8 +14,8 @@ FIRST = "load"
 
 
 def execute(study: str, notebook: Path, output: Path) -> None:
-    """Run the report's notebook for a study in the working directory, and save it with its outputs. Its metadata say which code made
-    it, and which command makes it.
+    """Run the report's notebook for a study in the working directory, and save it with its outputs, or with the error of a cell.
+    Its metadata say which code made it, and which command makes it.
 
     The saved notebook names the study, but no folder: it reads the results around it, and a copy of it in another project reads
     that project.
@@ -25,7 +25,7 @@ def execute(study: str, notebook: Path, output: Path) -> None:
         notebook: the notebook without outputs.
 
     Raises:
-        nbclient.exceptions.CellExecutionError: a cell failed; the notebook is saved with the error.
+        ValueError: a cell of the notebook failed.
     """
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
@@ -35,10 +35,10 @@ def execute(study: str, notebook: Path, output: Path) -> None:
     report.metadata["made_by"] = provenance() | {"command": f"snakemake --cores all {Report(study).path}"}
     try:
         NotebookClient(report, timeout=None, resources={"metadata": {"path": "."}}).execute()
-    except CellExecutionError:
+    except CellExecutionError as error:
+        raise ValueError(f"a cell of {output} failed: {error}") from None
+    finally:
         write_text(output, nbformat.writes(report) + "\n")
-        raise
-    write_text(output, nbformat.writes(report) + "\n")
 
 
 def for_study(notebook: Any, study: str) -> Any:
@@ -74,22 +74,16 @@ def write_report(study: str, notebook: Path, output: Path, summary: Path) -> Non
 
     Args:
         study: its name, or its file.
-        notebook: the notebook without outputs.
-        output: the notebook with its outputs, to write.
+        notebook, output: see `execute`.
         summary: the table, to write.
 
     Raises:
         ValueError: a cell of the notebook failed.
     """
-    from nbclient.exceptions import CellExecutionError
-
     from xlgrid.plan.load import copy_study, read_plan
     from xlgrid.report import page
 
     plan = read_plan(study)
     copy_study(plan)
-    try:
-        execute(plan.study.name, notebook, output)
-    except CellExecutionError as error:
-        raise ValueError(f"a cell of {output} failed: {error}") from None
+    execute(plan.study.name, notebook, output)
     write_text(summary, page.summary(page.load(study, Path()).cells).to_csv(index=False, lineterminator="\n"))

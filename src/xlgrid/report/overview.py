@@ -1,6 +1,5 @@
 """The state of every cell and run of a study: done, under way, or failed, with the reason of each failure."""
 
-import json
 import os
 import re
 import shlex
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from xlgrid.base.clock import minutes
+from xlgrid.base.errors import Damaged
 from xlgrid.plan.load import named
 from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
@@ -24,8 +24,8 @@ from xlgrid.products.train import Run
 from xlgrid.report import ledger
 from xlgrid.report.stages import TRAINING, Stage, stages
 from xlgrid.report.trainings import Training, training
+from xlgrid.results import records
 from xlgrid.results.learning import Learning
-from xlgrid.results.records import IDENTITY
 
 WINDOWS = (15 * 60, 60 * 60, 4 * 60 * 60)
 
@@ -249,15 +249,13 @@ def _stat(path: str) -> os.stat_result | None:
 def _read(path: str, modified: int, size: int) -> tuple[str, dict[str, Any]]:
     """The damage of the file of a cell, empty if the file is intact, and the entries of the cell that `Learning` reads."""
     try:
-        cell = json.loads(Path(path).read_text(encoding="utf-8"))
+        cell = records.read_cell(path)
     except FileNotFoundError:
         return "", {}
-    except ValueError as error:
-        return f"{path} is damaged ({error}): delete it", {}
-    if not isinstance(cell, dict) or "scores" not in cell:
-        return f"{path} is damaged (it has no `scores`): delete it", {}
-    names = (*IDENTITY, "run", "scores", "metric", "chance")
-    return "", {name: cell[name] for name in names if name in cell} if cell.get("run") and "metric" in cell else {}
+    except Damaged as error:
+        return str(error), {}
+    names = (*records.IDENTITY, "run", "scores", "metric", "chance")
+    return "", {name: cell[name] for name in names if name in cell} if cell.get("run") else {}
 
 
 def _mtimes(paths: list[str]) -> list[float]:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 import pandas as pd
@@ -50,16 +50,6 @@ class Html(str):
 
     def _repr_html_(self) -> str:
         return str(self)
-
-
-class Entry(NamedTuple):
-    """One cell of a table: a key of its row, or a value with its state (a class of the style sheet)."""
-
-    text: str
-    state: str = ""
-    title: str = ""
-    is_key: bool = False
-    span: int = 1
 
 
 @dataclass(frozen=True)
@@ -153,8 +143,7 @@ def overview(study: Report) -> Html:
     runs = trained.assign(done=trained["score"].notna()).groupby(having(each, RUN, "run"), sort=False)["done"].all()
     scored = int(each["score"].notna().sum())
     counts = [("cells", scored, len(each)), ("runs with all their cells", int(runs.sum()), len(runs))]
-    values = [(f"{axis}s".capitalize(), dict.fromkeys(cells[axis])) for axis in AXES]
-    axes = [(label, ", ".join(str(value) for value in each_value if value != "")) for label, each_value in values]
+    axes = [(f"{axis}s".capitalize(), ", ".join(map(str, dict.fromkeys(cells[axis])))) for axis in AXES]
     axes += [("Not made here", study.shared)] if study.shared else []
     boxes = [(*count, _state(*count[1:])) for count in counts]
     return Html(_PARTS.overview(study, boxes, axes, len(each) - scored))
@@ -170,32 +159,12 @@ def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
     for code in uses["source"] | uses["target"]:
         language = languages.get(code)
         # An artificial language has no name beside its code.
-        facts = [str(getattr(language, fact, "") or "") for fact in ("name", "family", "script", "direction")]
+        facts = {
+            fact.capitalize(): getattr(language, fact, "") or "" for fact in ("name", "family", "script", "direction")
+        }
         used_as = " and ".join(axis for axis, codes in uses.items() if code in codes)
-        rows.append([Entry(code, is_key=True), *map(Entry, [*facts, used_as])])
-    return Html(_PARTS.table(["Code", "Name", "Family", "Script", "Direction", "Used as"], rows))
-
-
-def coverage(cells: pd.DataFrame) -> Html:
-    """Seeds with a result of the seeds planned, for each method and source (rows) and target (columns)."""
-    tables = []
-    for (task, encoder), part in cells.groupby(["task", "encoder"], sort=False):
-        # A cell with several metrics is one cell.
-        part = part.drop_duplicates(having(part, [*RUN, "target"], "snapshot"))
-        if "snapshot" in part:
-            steps = part["snapshot"].map("@{:.0f}".format).where(part["snapshot"].notna(), "")
-            part = part.assign(target=part["target"] + steps)
-        targets = list(dict.fromkeys(part["target"]))
-        groups = part.groupby(["method", "source", "target"], sort=False)["score"].agg(["count", "size"])
-        results = {key: (int(n), int(planned)) for key, n, planned in groups.itertuples()}
-        rows = []
-        for keys in part[["method", "source"]].drop_duplicates().itertuples(index=False, name=None):
-            counts = [results.get((*keys, target), (0, 0)) for target in targets]
-            entries = [Entry(f"{n}/{of}", _state(n, of)) if of else Entry("") for n, of in counts]
-            rows.append([*(Entry(str(key), is_key=True) for key in keys), *entries])
-        head = ["Method", "Source", *map(str, targets)]
-        tables.append(_PARTS.table(head, rows, "coverage", f"{task}, {encoder}", "Seeds with a result/planned."))
-    return Html("\n".join(tables))
+        rows.append({"Code": code, **facts, "Used as": used_as})
+    return _table(pd.DataFrame(rows), "plain")
 
 
 def exhibits(study: Report) -> Html:
@@ -267,20 +236,23 @@ def preparation(jobs: pd.DataFrame) -> Html:
     if jobs.empty:
         return Html(_PARTS.missing("The stages before training have not been measured."))
     rows = [
-        [
-            *(Entry(str(part), is_key=True) for part in (stage, study)),
-            *map(Entry, [f"{len(s)}", duration(s.sum()), duration(s.mean())]),
-        ]
-        for (stage, study), s in jobs.groupby(["stage", "study"], sort=False)["seconds"]
+        {
+            "Stage": stage,
+            "Study": study,
+            "Jobs": len(seconds),
+            "Time": duration(seconds.sum()),
+            "Each": duration(seconds.mean()),
+        }
+        for (stage, study), seconds in jobs.groupby(["stage", "study"], sort=False)["seconds"]
     ]
-    return Html(_PARTS.table(["Stage", "Study", "Jobs", "Time", "Each"], rows, "cost"))
+    return _table(pd.DataFrame(rows), "cost")
 
 
 def cost(report: Report) -> Html:
     """Time of training and of evaluation by task, encoder and method, over whatever of the study itself has a result.
 
     The runs and cells of a study that this one extends count there. A run's record without `seconds` counts as 0. The CPU time of
-    training and evaluation together is a dash where some record has none: xlgrid did not always write it.
+    training and evaluation together is a dash where some record has none.
     """
     keys = ["task", "encoder", "method"]
     cells = report.cells[report.cells["study"] == report.name]
@@ -307,23 +279,23 @@ def cost(report: Report) -> Html:
     both = pd.concat([part.reindex(order, fill_value=0.0) for part in parts], axis=1)
     if both.empty:
         return Html(_PARTS.missing("Nothing has run yet."))
-    rows = [[*(Entry(part, is_key=True) for part in key), *_costs(*row)] for key, *row in both.itertuples()]
-    total = [Entry("All", is_key=True, span=3), *_costs(*both.sum(skipna=False))]
+    rows = [[*key, *_costs(*row)] for key, *row in both.itertuples()]
+    rows.append(["All", "", "", *_costs(*both.sum(skipna=False))])
     head = ["Task", "Encoder", "Method", "Runs", "Training", "Per run", "Cells", "Evaluation", "Total", "CPU"]
-    return Html(_PARTS.table(head, rows, "cost", total=total))
+    return _table(pd.DataFrame(rows, columns=head), "cost summed")
 
 
 def _costs(
     runs: float, training: float, training_cpu: float, cells: float, evaluation: float, evaluation_cpu: float
-) -> list[Entry]:
+) -> list[str]:
     per_run = duration(training / runs) if runs else "–"
     cpu = training_cpu + evaluation_cpu
     texts = [f"{runs:.0f}", duration(training), per_run, f"{cells:.0f}", duration(evaluation)]
-    return list(map(Entry, [*texts, duration(training + evaluation), "–" if math.isnan(cpu) else duration(cpu)]))
+    return [*texts, duration(training + evaluation), "–" if math.isnan(cpu) else duration(cpu)]
 
 
 def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
-    """Devices, versions and commits of xlgrid that the run records name; more than one of a kind is marked."""
+    """Devices, versions and commits of xlgrid that the run records name, with a note where the runs differ."""
     recorded: dict[str, Counter[str]] = {}
     for record in runs:
         named = {"device": record.get("device"), **record.get("versions", {}), "commit of xlgrid": record.get("commit")}
@@ -335,9 +307,10 @@ def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
     rows = []
     for what, values in recorded.items():
         counted = [f"{value} ({n} run{'s' * (n > 1)})" for value, n in values.most_common()]
-        mixed = ("incomplete", "the runs differ") if len(values) > 1 else ()
-        rows.append([Entry(what, is_key=True), Entry(", ".join(counted if mixed else values), *mixed)])
-    return Html(_PARTS.table(["What", "Value"], rows))
+        differs = len(values) > 1
+        row = {"What": what, "Value": ", ".join(counted if differs else values), "": "the runs differ" * differs}
+        rows.append(row)
+    return _table(pd.DataFrame(rows), "plain")
 
 
 def summary(cells: pd.DataFrame) -> pd.DataFrame:
@@ -348,6 +321,13 @@ def summary(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _state(done: int, planned: int) -> str:
     return "complete" if done >= planned else "incomplete" if done else "missing"
+
+
+def _table(rows: pd.DataFrame, style: str) -> Html:
+    """A frame of texts as HTML, with classes of the style sheet."""
+    with pd.option_context("display.max_colwidth", None):
+        table = rows.to_html(index=False, border=0, classes=f"exhibit {style}")
+    return Html(f'<div class="wide">{table}</div>')
 
 
 def _image(data: bytes, suffix: str, alt: str) -> Markup:

@@ -18,14 +18,15 @@ from xlgrid.products.report import Report
 from xlgrid.products.train import Run
 from xlgrid.report import screen
 from xlgrid.report.overview import Failure, Overview, failed_files, look
+from xlgrid.report.screen import Screen
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-# Reasons of failures that are printed after a run of Snakemake.
-REASONS = 3
+# Reasons of failures that are printed in a summary and after a run of Snakemake, and trainings in progress in a summary.
+REASONS, TRAININGS = 3, 6
 # Tasks, encoders and methods whose runs have learnt nothing that are printed.
 KINDS = 3
 # State of a cell or run -> mark and colour. An entry of a matrix shows the first of these states that one of its seeds has.
@@ -137,45 +138,38 @@ def learnt_nothing(overview: Overview) -> list[str]:
     return lines
 
 
-def summary(overview: Overview, width: int, height: int) -> list["Text"]:
-    """The bars of all stages, the totals, trainings in progress and failures. Where there are more of these than fill `height`
-    lines of `width` characters, the last line says how many are left out."""
+def summary(overview: Overview, width: int) -> list["Text"]:
+    """The bars of all stages, `width` characters wide, the totals, a few of the trainings in progress, and the failures of a few reasons;
+    of a study that has not begun, the commands that begin it."""
     from rich.text import Text
 
     bars = screen.bars(overview.stages, width)
     lines = [Text(f"{overview.study}: jobs done of those planned", "bold"), *bars, *totals(overview).split("\n")]
     if not overview.has_begun:
-        options = options_of(overview.named)
-        command = ["--profile", "laptop", *options, *(["--"] if options else []), Report(overview.study).path]
-        advice = f"""The study has not begun. These commands check whether all that it needs is there, and make it:
-  xlgrid check {shlex.quote(overview.named)}
-  snakemake {shlex.join(command)}"""
-        return [*lines, Text(advice)]
+        return [*lines, Text("\n".join(beginning(overview)))]
     texts = failures(overview, together=True)
-    room = height - sum(_height(line.plain, width) for line in lines)
-    # A failure takes four lines or more.
-    trainings = screen.training_lines(overview.trainings, max(room // 3, room - 4 * len(texts)))
-    lines += trainings
-    room -= sum(_height(line.plain, width) for line in trainings)
-    for number, text in enumerate(texts):
-        is_last = number == len(texts) - 1
-        if _height(text, width) > room - (not is_last):
-            more = len(texts) - number
-            reasons = "reason" if more == 1 else "reasons"
-            return [
-                *lines,
-                Text(
-                    f"failures for {more:,} more {reasons}: xlgrid status {shlex.quote(overview.named)} --matrix", "red"
-                ),
-            ]
-        lines.append(Text(text, "red"))
-        room -= _height(text, width)
-    return lines
+    if more := len(texts[REASONS:]):
+        reasons = f"{more:,} more {'reason' if more == 1 else 'reasons'}"
+        texts[REASONS:] = [f"failures for {reasons}: xlgrid status {shlex.quote(overview.named)} --matrix"]
+    return [*lines, *screen.training_lines(overview.trainings, TRAININGS), *(Text(text, "red") for text in texts)]
 
 
-def _height(text: str, width: int) -> int:
-    """The lines of the terminal that a text takes."""
-    return sum(max(1, -(-len(line) // width)) for line in text.splitlines())
+def beginning(overview: Overview) -> list[str]:
+    """Lines with the commands that begin a study."""
+    options = options_of(overview.named)
+    command = ["--profile", "laptop", *options, *(["--"] if options else []), Report(overview.study).path]
+    return [
+        "The study has not begun. These commands check whether all that it needs is there, and make it:",
+        f"  xlgrid check {shlex.quote(overview.named)}",
+        f"  snakemake {shlex.join(command)}",
+    ]
+
+
+def on_one_screen(overview: Overview, title: str, width: int, height: int) -> list["Text"]:
+    """The same in so many lines of so many characters: what is least urgent is left out."""
+    broken = list(dict.fromkeys([*overview.broken.values(), *overview.others]))
+    notes = [*totals(overview).plain.splitlines(), *([] if overview.has_begun else beginning(overview))]
+    return screen.draw(Screen(title, overview.stages, overview.trainings, broken, notes), width, height)
 
 
 def failures(overview: Overview, together: bool) -> list[str]:
@@ -206,27 +200,26 @@ def _again(overview: Overview, group: list[Failure]) -> str:
 
 
 def show(overview: Overview, matrix: bool = False) -> None:
-    """Print the summary of a study or, with `matrix`, all matrices, the totals and all failures.
-
-    A file or pipe has no height, so nothing is left out of the summary.
-    """
+    """Print the summary of a study or, with `matrix`, all matrices, the totals and all failures."""
     terminal = console()
     if not matrix:
-        # The shell's prompt needs a line.
-        height = terminal.height - 1 if terminal.is_terminal else sys.maxsize
-        for line in summary(overview, terminal.width, height):
+        for line in summary(overview, terminal.width):
             terminal.print(line, soft_wrap=True)
         return
     for part in matrices(overview, terminal.width):
         terminal.print(part)
     terminal.print(totals(overview), soft_wrap=True)
-    for text in failures(overview, together=True):
+    print_failures(terminal, failures(overview, together=True))
+
+
+def print_failures(terminal: "Console", texts: list[str]) -> None:
+    for text in texts:
         terminal.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) -> None:
-    """Show the summary or, with `matrix`, totals, failures and matrices again and again, until all cells are done or a person
-    presses Ctrl-C.
+    """Show the state of a study again and again, until all cells are done or a person presses Ctrl-C: what fits on one screen or,
+    with `matrix`, totals, failures and matrices.
 
     Args:
         folder: the executor's ledger.
@@ -245,24 +238,16 @@ def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) 
                     Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
                     for text in failures(overview, together=True)[:5]
                 ]
-                parts = [totals(overview), *reasons, *matrices(overview, terminal.width)]
+                # The terminal cuts off the bottom, so the parts with the most information come first.
+                shown = Group(Text(title, style="dim"), totals(overview), *reasons, *matrices(overview, terminal.width))
             else:
-                parts = [*summary(overview, terminal.width, terminal.height - 1)]
-            # The terminal cuts off the bottom, so the parts with the most information come first.
-            live.update(Group(Text(title, style="dim"), *parts), refresh=True)
+                shown = Group(*on_one_screen(overview, title, terminal.width, terminal.height - 1))
+            live.update(shown, refresh=True)
             if set(overview.cells.values()) == {"done"}:
                 break
             time.sleep(seconds)
             overview = look(plan, folder)
     show(overview, matrix)
-
-
-def show_failures(overview: Overview, report: Path) -> None:
-    """Print the failures, those of a few reasons, and where all of them are."""
-    terminal, texts = console(), failures(overview, together=True)
-    for text in texts[:REASONS]:
-        terminal.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
-    terminal.print(f"{report} lists all failed jobs; the folder has what the existing cells allow.", soft_wrap=True)
 
 
 def console() -> "Console":
@@ -289,7 +274,10 @@ def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
     # The disk may be full, which is why the jobs failed.
     try:
         if texts:
-            show_failures(overview, report)
+            print_failures(console(), failures(overview, together=True)[:REASONS])
+            console().print(
+                f"{report} lists all failed jobs; the folder has what the existing cells allow.", soft_wrap=True
+            )
             write_text(report, "\n\n".join(texts) + "\n")
         else:
             # The run was ended, and the failures of an earlier one are mended.

@@ -119,7 +119,7 @@ def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, publ
     from scipy.stats import t as student
 
     reference = read(published.path)
-    named = _shared(entries, keys, cells, reference)
+    named = _shared(entries, keys, cells)
     wanted = pd.DataFrame([_translated(entry, published) for entry in named], columns=KEY)
     numbers = reference.reindex(pd.MultiIndex.from_frame(wanted)).reset_index(drop=True)
     is_missing = numbers["value"].isna()
@@ -130,8 +130,7 @@ def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, publ
         if of_metrics["value"].notna().all():
             mean = of_metrics[["value", "rounding"]].mean().round(DECIMALS)
             numbers.loc[at] = [*mean, " ".join(filter(None, of_metrics["contradiction"]))]
-    # The metric of a task with several is not known as long as there is no result at all.
-    if numbers["value"].isna().all() and (wanted["metric"] != "").all():
+    if numbers["value"].isna().all():
         raise ValueError(
             f"{published.path} has no number for any entry of the exhibit: {_why_none(wanted, reference)}. `names` says what "
             "the paper calls the names of the study"
@@ -174,7 +173,7 @@ def without_cells(
     """
     reference = read(published.path)
     keys = [*rows, *axes]
-    named = _shared(entries, keys, cells, reference)
+    named = _shared(entries, keys, cells)
     wanted = [_translated(entry, published) for entry in named]
     several = _of_each_metric(entries, keys, cells, named, published)
     # The ways to name a column's number: one, or one of each metric.
@@ -222,19 +221,13 @@ def _of_each_metric(
     ]
 
 
-def _shared(
-    entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, reference: pd.DataFrame
-) -> list[dict[NamedAxis, str]]:
+def _shared(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame) -> list[dict[NamedAxis, str]]:
     """The values that the cells of each entry share, in the words of the study."""
     axes = [axis for axis in COLUMNS if axis in cells]
     # Renamed, because a column may both name an entry and be an axis.
     groups = cells[axes].groupby([cells[name].rename(f"of {name}") for name in keys], sort=False)
     shared = groups.first().astype(str).where(groups.nunique() == 1, SEVERAL)
     shared = shared.loc[pd.MultiIndex.from_frame(entries[list(keys)])]
-    metrics = reference.index.unique("metric")
-    if len(metrics) == 1:
-        # As long as no cell of a task has a result, its metric is not known.
-        shared["metric"] = shared["metric"].where(shared["metric"] != "", metrics[0])
     return [dict(zip(axes, values, strict=True)) for values in shared.itertuples(index=False)]
 
 

@@ -102,23 +102,21 @@ def outcomes(path: str | Path, cell: Mapping[str, Any]) -> list[Any]:
 
 
 def read_cells(
-    expected: Iterable[tuple[str | Path, Mapping[str, Any]]], metrics: Mapping[str, Sequence[str]] | None = None
+    expected: Iterable[tuple[str | Path, Mapping[str, Any]]], metrics: Mapping[str, Sequence[str]]
 ) -> "pd.DataFrame":
     """One row per metric of every expected cell: task, encoder, method, source, target, seed, any further columns, metric,
-    score, n, seconds, cpu_seconds, implementation.
+    score, n, seconds, cpu_seconds, learnt_nothing, implementation.
 
     Args:
-        expected: path and identity of each cell: the six identity columns, numbers to plot against, if any, and
-            `metric` where it is known.
-        metrics: task -> those of its metrics that are asked for, see `Study.metrics`; a task that it does not name has a
-            row for the main metric of its cells.
+        expected: path and identity of each cell: the six identity columns, and facts of its encoder, if any.
+        metrics: task -> those of its metrics that are asked for, see `Study.metrics`.
 
     Returns:
-        `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step of the
-        target's run on text whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` and `cpu_seconds` of evaluation;
-        `learnt_nothing` says why the model of the cell has learnt nothing, "" if it has learnt something. All five are NaN where
-        the file is missing, and `metric` is then as given or as in the task's other cells ("" if it has none).
-        `implementation` says how the score was computed; it is None in rows of further metrics and of missing files.
+        `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step of the target's run on text
+        whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` and `cpu_seconds` of
+        evaluation; `learnt_nothing` says why the model of the cell has learnt nothing, "" if it has learnt something. All five
+        are NaN where the file is missing. `implementation` says how the score was computed; it is None in rows of further metrics
+        and of missing files.
 
     Raises:
         ValueError: a cell is truncated, is not the one expected at its path, or lacks a metric that is asked for.
@@ -126,26 +124,23 @@ def read_cells(
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    main: dict[Any, str] = {}
     learning = Learning()
     for path, identity in expected:
-        row = {**{name: identity[name] for name in IDENTITY}, **identity, **dict.fromkeys(MEASURED, float("nan"))}
+        row = {**identity, **dict.fromkeys(MEASURED, float("nan"))}
         row |= _shown(identity)
-        asked = (metrics or {}).get(row["task"], ())
+        asked = metrics[row["task"]]
         if not Path(path).exists():
-            rows += [{**row, "metric": metric} for metric in asked] or [row]
+            rows += [{**row, "metric": metric} for metric in asked]
             continue
         cell = read_expected(path, identity)
-        main.setdefault(row["task"], cell["metric"]["name"])
         learning.add(cell)
         row["learnt_nothing"] = {axis: cell.get(axis) for axis in ("run", *IDENTITY)}
         row |= {"n": float(cell["n"]), **{name: float(cell.get(name, "nan")) for name in ENTRIES}}
         ways = {cell["metric"]["name"]: cell["metric"].get(IMPLEMENTATION)}
-        for metric in asked or ways:
+        for metric in asked:
             scored = {"metric": metric, "score": score(path, cell, metric), IMPLEMENTATION: ways.get(metric)}
             rows.append(row | scored)
     for row in rows:
-        row.setdefault("metric", main.get(row["task"], ""))
         if isinstance(cell := row["learnt_nothing"], dict):
             row["learnt_nothing"] = learning.nothing(cell)
     last = ("metric", *MEASURED, IMPLEMENTATION)

@@ -7,7 +7,7 @@ from xlgrid.heads.metrics import Metric
 
 
 def metrics_of(names: Iterable[str]) -> list[Metric]:
-    """The metrics of these names, each once. A name is "" as long as no cell of a task has a result, and is left out."""
+    """The metrics of these names, each once. The name of a claim's metric is "" as long as none of its cells has a result."""
     return [metric(name) for name in dict.fromkeys(names) if name]
 
 

@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from xlgrid.base.names import among, unknown_or_unused
 from xlgrid.base.settings import plainly
-from xlgrid.data.sources import SPLITS, no_data
+from xlgrid.data.origins.origin import SPLITS
+from xlgrid.data.sources import no_data
 from xlgrid.languages.sources import Target
 from xlgrid.study.axes import axes, with_first
 from xlgrid.study.encoders import limit_of

@@ -88,6 +88,7 @@ def test_settings_of_files_are_left_out_of_what_a_rule_hands_on_unless_a_study_h
             "unknown key 'train'|train.train",
         ),
         ({"local": "c.csv", "colums": ["a"]}, "unknown key 'colums', did you mean 'columns'"),
+        ({"local": "c.csv", "train": {"lokal": "a.csv"}}, "train\n.*unknown key 'lokal', did you mean 'local'"),
         ({"local": "c.csv", "test": {"local": "a.csv"}}, "`test` is for some languages: list them"),
         ({"local": "c.csv", "translated": {"local": "a.csv"}}, "`translated` is for some languages: list them"),
     ],

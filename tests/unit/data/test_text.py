@@ -81,6 +81,7 @@ def test_texts_that_cannot_be_had(tmp_path):
     [
         ({"column": "premise"}, "`data` and `column` go together"),
         ({"data": {"local": "x.csv"}}, "`data` and `column` go together"),
+        ({"data": 5}, "data\n"),
         ({"data": {"local": "x.txt"}, "column": "text"}, "plain text .* has none"),
         ({"files": {"en": "x.jsonl"}}, "so do `files` and `column`"),
         ({"files": {"en": "x.doc"}}, r"`files\.en` is x\.doc: expected a file that ends in \.txt"),

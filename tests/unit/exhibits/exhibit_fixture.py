@@ -5,12 +5,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from pydantic import TypeAdapter
 
 from xlgrid.exhibits.drawing import sheet as printing
 from xlgrid.exhibits.kinds import AnyExhibit
 
+NAN = float("nan")
 EXHIBIT: TypeAdapter[Any] = TypeAdapter(AnyExhibit)
 
 
@@ -37,8 +40,36 @@ def draw(
     return files
 
 
+def grid(
+    sources: list[str],
+    targets: list[str],
+    *,
+    methods: tuple[str, ...] = ("adapters",),
+    seeds: int = 2,
+    holes: float = 0.0,
+) -> pd.DataFrame:
+    """Cells with made-up scores; a share of `holes` has no result."""
+    draw = np.random.default_rng(1)
+    rows = [
+        ("xnli", "mini", m, s, t, seed, "accuracy", NAN if draw.random() < holes else draw.uniform(30, 95), 100, i)
+        for m in methods
+        for s in sources
+        for i, t in enumerate(targets)
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(
+        rows, columns=["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n", "distance"]
+    )
+
+
+def key(ax: Axes) -> list[str]:
+    """The texts of the legend."""
+    legend = ax.get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
 STATISTICS = {"mean": 1.0, "sd": 0.5, "min": 0.5, "max": 1.5, "n_seeds": 2, "n_seeds_expected": 2}
-KEYS = [("xnli", "en", "madx"), ("xnli", "en", "bitfit"), ("xnli", "fr", "madx"), ("paws", "fr", "madx")]
+KEYS = [("xnli", "en", "adapters"), ("xnli", "en", "bitfit"), ("xnli", "fr", "adapters"), ("paws", "fr", "adapters")]
 
 
 def three_keys() -> printing.Sheet:

@@ -100,14 +100,6 @@ def by_hand(encoder: str, target: str) -> float:
     return math.exp(total / number)
 
 
-def test_only_the_method_that_trains_has_runs(plan: Plan) -> None:
-    assert [run.method for run in plan.runs] == ["full-ft"]
-    assert [cell.path for cell in plan.cells if cell.method == "as-is"][:2] == [
-        "results/s/cells/perplexity/a/as-is/none/en/seed1.json",
-        "results/s/cells/perplexity/a/as-is/none/fr/seed1.json",
-    ]
-
-
 def test_a_bare_cell_rests_on_its_encoder_and_on_held_out_text(plan: Plan) -> None:
     cell = plan.cells[1]
     assert cell.inputs(plan) == {

@@ -2,13 +2,12 @@
 
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 from exhibit_fixture import draw
-
-from xlgrid.study.schema import MethodEntry
 
 NAN = float("nan")
 # Task -> its metrics; those of `tatoeba` are of encoders without training.
@@ -103,36 +102,16 @@ def test_encoders_without_training_alone_have_an_average_of_one_seed(tmp_path: P
     assert table.loc["base", "average"][["n_seeds", "n_seeds_expected"]].tolist() == [1, 1]
 
 
-def test_selected_metrics_alone_count(tmp_path: Path) -> None:
-    table, _ = entries(cells(), tmp_path, select={"metric": ["accuracy", "squad-f1"]})
-    mean = sum(score("base", "xquad", "squad-f1", target, 1) for target in TARGETS) / 2
-    assert table.loc["base", "xquad"]["mean"] == pytest.approx(mean)
-
-
 def test_metrics_of_which_less_is_better_are_refused(tmp_path: Path) -> None:
     frame = cells().assign(metric=lambda frame: frame["metric"].replace("squad-em", "perplexity"))
     with pytest.raises(ValueError, match=r"averages over metrics in percent of which more is better, got .*perplexity"):
         entries(frame, tmp_path)
 
 
-def test_the_average_stands_beside_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("reference/xtreme").mkdir(parents=True)
-    Path("reference/xtreme/table02.csv").write_text(
-        "exhibit,model,dataset,method,source,target,metric,value\n"
-        "table02,base,xnli,full-ft,en,avg,accuracy,41.0\ntable02,base,benchmark,transfer,en,avg,score,44.0\n"
-    )
-    whole = {"dataset": "benchmark", "metric": "score", "method": "transfer", "source": "en"}
-    published = {"file": "xtreme/table02", "names": {"task": {"avg": whole}}}
-    files = draw({"kind": "benchmark", "published": published}, cells(), tmp_path / "exhibit")
-    compared = pd.read_csv(StringIO(files["-published.csv"].decode())).set_index(["encoder", "column"])["published"]
-    assert compared.dropna().to_dict() == {("base", "xnli"): 41.0, ("base", "average"): 44.0}
-
-
 # Method -> its entry in a study: `plug-in` reads each example in two languages.
 TRAINED = {
-    "plug-out": MethodEntry(base="full-ft"),
-    "plug-in": MethodEntry(base="plug-in", options={"companion": "en"}),
+    name: SimpleNamespace(method=SimpleNamespace(companion_language=companion))
+    for name, companion in (("plug-out", None), ("plug-in", "en"))
 }
 
 
@@ -259,3 +238,9 @@ def test_rows_that_only_the_paper_has_stand_beside_ours(tmp_path: Path, monkeypa
         "",
         "59.5",
     ]
+
+
+def test_selected_metrics_alone_count(tmp_path: Path) -> None:
+    table, _ = entries(cells(), tmp_path, select={"metric": ["accuracy", "squad-f1"]})
+    mean = sum(score("base", "xquad", "squad-f1", target, 1) for target in TARGETS) / 2
+    assert table.loc["base", "xquad"]["mean"] == pytest.approx(mean)

@@ -97,19 +97,6 @@ def test_perplexity_over_the_number_of_languages_has_a_line_for_each_variant(pla
     assert all(f">{words}</text>" in text for words in ("languages", "variant", "perplexity", "xmod", "shared"))
 
 
-def test_scores_over_updates_are_of_the_encoders_with_the_selected_number_of_languages(plan: Plan) -> None:
-    """The mean over two seeds is half a point above that with seed 1."""
-    table = rendered(plan, "figure8")
-    assert table[["updates", "column", "mean", "n_seeds"]].values.tolist() == [
-        [50000, "xmod", 59.5, 2],
-        [50000, "shared", 57.5, 2],
-        [125000, "xmod", 69.5, 2],
-        [125000, "shared", 64.5, 2],
-    ]
-    assert "| 125k | 69.5 ± 0.7 |" in " ".join(Path("figure8.md").read_text().split())
-    assert ">60k</text>" in Path("figure8.svg").read_text(), "a tick of the axis"
-
-
 def test_the_rows_of_a_table_are_variants_and_in_each_the_languages_in_order(plan: Plan) -> None:
     table = rendered(plan, "table2")
     assert table[["variant", "languages", "column", "mean"]].values.tolist() == [
@@ -122,21 +109,6 @@ def test_the_rows_of_a_table_are_variants_and_in_each_the_languages_in_order(pla
         ["shared", 60, "en", 65.5],
         ["shared", 60, "fr", 63.5],
     ]
-
-
-def test_groups_of_targets_stand_beside_a_fact(plan: Plan) -> None:
-    """English is the source, and French the only other target."""
-    table = rendered(plan, "by-group").set_index(["languages", "variant", "group"])["mean"]
-    assert table.to_dict() == {
-        (13, "xmod", "in-language"): 71.5,
-        (13, "xmod", "zero-shot"): 69.5,
-        (13, "shared", "in-language"): 72.5,
-        (13, "shared", "zero-shot"): 70.5,
-        (60, "xmod", "in-language"): 70.5,
-        (60, "xmod", "zero-shot"): 68.5,
-        (60, "shared", "in-language"): 65.5,
-        (60, "shared", "zero-shot"): 63.5,
-    }
 
 
 def test_a_fact_with_a_fraction_is_selected(plan: Plan) -> None:
@@ -229,11 +201,6 @@ def test_a_fact_has_no_name_of_a_column_of_exhibits(fact: str, tmp_path: Path) -
     (tmp_path / "s.yaml").write_text(STUDY.replace("variant", fact))
     with pytest.raises(ValueError, match=f"encoders.x60.facts.{fact}: an axis or a column of exhibits has this name"):
         load_plan(tmp_path / "s.yaml")
-
-
-def test_an_exhibit_is_made_from_the_cells_of_the_encoders_that_it_selects(plan: Plan) -> None:
-    exhibit = plan.study.exhibit("figure2a")
-    assert {cell.encoder for cell in exhibit.cells(plan.cells, plan.study.facts)} == {"x60", "x13", "s60", "s13"}
 
 
 def test_an_exhibit_depends_on_the_facts_that_it_names_and_on_no_others(plan: Plan) -> None:

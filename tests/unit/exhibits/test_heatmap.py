@@ -1,14 +1,13 @@
 """What heatmaps hand to matplotlib: numbers, hatches, outlines, limits, the order of axes; and the bytes of the files."""
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from exhibit_fixture import NAN, grid, key
 from exhibit_fixture import draw as render_files
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -19,8 +18,6 @@ from xlgrid.exhibits.drawing import plots
 from xlgrid.exhibits.drawing.blocks import by_family
 from xlgrid.exhibits.heatmap import heatmap, limits
 from xlgrid.results import stats
-
-NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -36,23 +33,6 @@ LANGUAGES = {
     "pl": Language("Slavic", "Latin"),
     **{f"q{i:02}": Language(f"Family {i // 5}", "round" if i % 5 < 3 else "square") for i in range(16)},
 }
-
-
-def grid(
-    sources: list[str], targets: list[str], *, methods: tuple[str, ...] = ("madx",), seeds: int = 2, holes: float = 0.0
-) -> pd.DataFrame:
-    """Cells with made-up scores; a share of `holes` has no result."""
-    draw = np.random.default_rng(1)
-    rows = [
-        ("xnli", "mini", m, s, t, seed, "accuracy", NAN if draw.random() < holes else draw.uniform(30, 95), 100, i)
-        for m in methods
-        for s in sources
-        for i, t in enumerate(targets)
-        for seed in range(seeds)
-    ]
-    return pd.DataFrame(
-        rows, columns=["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n", "distance"]
-    )
 
 
 def draw(cells: pd.DataFrame, **how: Any) -> Axes:
@@ -81,11 +61,6 @@ def rectangles(ax: Axes, *, hatched: bool) -> set[tuple[float, float]]:
     }
 
 
-def key(ax: Axes) -> list[str]:
-    legend = ax.get_legend()
-    return [text.get_text() for text in legend.get_texts()] if legend else []
-
-
 def ticks(ax: Axes) -> tuple[list[str], list[str]]:
     return [label.get_text() for label in ax.get_xticklabels()], [label.get_text() for label in ax.get_yticklabels()]
 
@@ -110,12 +85,6 @@ def test_a_missing_cell_is_hatched_a_partial_one_marked_an_unplanned_one_blank()
 
 def test_the_key_lists_only_what_is_there() -> None:
     assert key(draw(grid(["en"], ["fr"]))) == []
-
-
-def test_targets_seen_in_training_are_outlined() -> None:
-    ax = draw(grid(["en", "fr", "en+en-fr"], ["en", "fr", "en-fr"]))
-    assert ticks(ax)[1] == ["en", "fr", "en+en-fr"]
-    assert rectangles(ax, hatched=False) == {(0, 0), (1, 1), (0, 2), (2, 2)}
 
 
 def test_languages_stand_by_family_then_script_on_both_axes() -> None:
@@ -204,13 +173,13 @@ def test_long_labels_stand_upright_rather_than_overlap() -> None:
     assert not overlaps([label.get_window_extent() for label in ax.get_xticklabels()])
 
 
-HEATMAP = {"kind": "heatmap", "title": "Transfer", "method": "madx"}
-DIFFERENCE = {"kind": "heatmap", "title": "Gain", "difference": ["madx", "full-ft"]}
+HEATMAP = {"kind": "heatmap", "title": "Transfer", "method": "adapters"}
+DIFFERENCE = {"kind": "heatmap", "title": "Gain", "difference": ["adapters", "full-ft"]}
 CODES = ["en", "fr", "ru", "en-fr", "fr-en"]
 
 
 def render(spec: dict[str, Any], folder: Path, **change: Any) -> dict[str, bytes]:
-    cells = grid(CODES[:2], CODES, methods=("full-ft", "madx"), seeds=3, holes=0.1)
+    cells = grid(CODES[:2], CODES, methods=("full-ft", "adapters"), seeds=3, holes=0.1)
     return render_files(spec | change, cells, folder, name="figure01", languages=LANGUAGES)
 
 
@@ -224,7 +193,7 @@ def test_the_data_stand_beside_a_heatmap(tmp_path: Path) -> None:
     table = pd.read_csv(tmp_path / "figure01.csv")
     assert list(table)[:4] == ["source", "column", "mean", "sd"]
     assert len(table) == 10
-    assert "madx minus full-ft, paired by seed" in (tmp_path / "figure01.md").read_text()
+    assert "adapters minus full-ft, paired by seed" in (tmp_path / "figure01.md").read_text()
 
 
 def test_a_heatmap_stands_in_the_groups_that_it_names(tmp_path: Path) -> None:
@@ -240,45 +209,33 @@ def test_a_heatmap_stands_in_the_groups_that_it_names(tmp_path: Path) -> None:
 
 def test_a_difference_of_methods_with_unequal_seeds_uses_all_runs_and_says_so(tmp_path: Path) -> None:
     """Five runs of one method and one of the other, as in figure 15 of Pfeiffer et al. (2020)."""
-    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "madx"), seeds=5)
-    cells = cells[(cells["method"] == "madx") | (cells["seed"] == 1)]
+    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "adapters"), seeds=5)
+    cells = cells[(cells["method"] == "adapters") | (cells["seed"] == 1)]
     render_files(DIFFERENCE, cells, tmp_path, languages=LANGUAGES)
     differences = pd.read_csv(tmp_path / "x.csv").set_index(["source", "column"])["mean"]
     means = cells.groupby(["method", "source", "target"])["score"].mean()
     for source, target in differences.index:
-        difference = means["madx", source, target] - means["full-ft", source, target]
+        difference = means["adapters", source, target] - means["full-ft", source, target]
         assert differences[source, target] == pytest.approx(difference)
     text = (tmp_path / "x.md").read_text(encoding="utf-8")
-    assert "madx and full-ft have different seeds (5 and 1): there the difference is that of their means" in text
-
-
-def test_no_character_of_a_title_is_missing_from_the_fonts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        render(HEATMAP, tmp_path, title="Русский, Ελληνικά, العربية † − ± $5 and 5$ a_b")
-    assert caplog.records == []
-
-
-def test_drawing_leaves_the_settings_of_matplotlib_alone(tmp_path: Path) -> None:
-    before = {name: value for name, value in mpl.rcParams.items() if name != "backend"}
-    render(HEATMAP, tmp_path)
-    assert {name: mpl.rcParams[name] for name in before} == before
-
-
-def test_an_unknown_method_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no cells with method 'madxx': .*did you mean 'madx'\?"):
-        render(HEATMAP, tmp_path, method="madxx")
+    assert "adapters and full-ft have different seeds (5 and 1): there the difference is that of their means" in text
 
 
 @pytest.mark.parametrize(
     ("spec", "marks"),
-    [({"method": "full-ft"}, 0), ({"method": "madx"}, 4), ({"difference": ["full-ft", "madx"]}, 4)],
+    [({"method": "full-ft"}, 0), ({"method": "adapters"}, 4), ({"difference": ["full-ft", "adapters"]}, 4)],
 )
 def test_sources_that_have_learnt_nothing_have_a_mark(spec: dict[str, Any], marks: int, tmp_path: Path) -> None:
     """In the picture and in the table, also where its cells are subtracted from those of another method."""
-    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "madx"), seeds=2)
-    cells["learnt_nothing"] = (cells["method"] == "madx").map({True: "f1 0.0, chance 0.0", False: ""})
+    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "adapters"), seeds=2)
+    cells["learnt_nothing"] = (cells["method"] == "adapters").map({True: "f1 0.0, chance 0.0", False: ""})
     render_files({"kind": "heatmap", "title": "t", **spec}, cells, tmp_path, name="h", languages=LANGUAGES)
     table = [line for line in (tmp_path / "h.md").read_text().splitlines() if line.startswith("|")]
     assert "".join(table).count("§") == marks
     assert ("learnt nothing</text>" in (tmp_path / "h.svg").read_text(encoding="utf-8")) == bool(marks)
+
+
+def test_targets_seen_in_training_are_outlined() -> None:
+    ax = draw(grid(["en", "fr", "en+en-fr"], ["en", "fr", "en-fr"]))
+    assert ticks(ax)[1] == ["en", "fr", "en+en-fr"]
+    assert rectangles(ax, hatched=False) == {(0, 0), (1, 1), (0, 2), (2, 2)}

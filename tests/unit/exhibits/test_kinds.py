@@ -12,14 +12,15 @@ from xlgrid.exhibits.kinds import ALL_KINDS, AnyExhibit
 PLAIN = """
 from typing import Literal
 
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering
+from xlgrid.exhibits.exhibit import Exhibit, Rendering
+from xlgrid.plan.plan import Plan
 
 
 class Plain(Exhibit):
     kind: Literal["plain"] = "plain"
     size: int = 1
 
-    def rendering(self, plan: PlanView) -> Rendering:
+    def rendering(self, plan: Plan) -> Rendering:
         raise NotImplementedError
 """
 ADAPTER: TypeAdapter[Exhibit] = TypeAdapter(AnyExhibit)

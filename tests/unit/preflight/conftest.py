@@ -88,5 +88,5 @@ def no_hub(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         repositories.append(repo)
         raise Unreachable("ConnectError: no network")
 
-    monkeypatch.setattr("xlgrid.preflight.hub.ask", ask)
+    monkeypatch.setattr("xlgrid.data.lock.ask", ask)
     return repositories

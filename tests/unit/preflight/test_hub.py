@@ -35,7 +35,7 @@ def answers(
             sha=COMMIT, siblings=[SimpleNamespace(rfilename=name) for name in files[repo]], card_data=card
         )
 
-    monkeypatch.setattr("xlgrid.preflight.hub.ask", ask)
+    monkeypatch.setattr("xlgrid.data.lock.ask", ask)
     return requests
 
 
@@ -182,8 +182,8 @@ def test_a_gated_repository_is_a_problem_without_access(
 ) -> None:
     files = ["config.json", "model.safetensors", "tokenizer.json"]
     gated = SimpleNamespace(gated="auto", siblings=[SimpleNamespace(rfilename=name) for name in files])
-    monkeypatch.setattr("xlgrid.preflight.hub.ask", lambda *_: gated)
-    monkeypatch.setattr("xlgrid.preflight.hub.admits", lambda *_: admitted)
+    monkeypatch.setattr("xlgrid.data.lock.ask", lambda *_: gated)
+    monkeypatch.setattr("xlgrid.data.lock.admits", lambda *_: admitted)
     line = lines_of(plan_of())["model some/encoder"]
     assert line.state is (State.GOOD if admitted else State.PROBLEM)
     assert admitted or "https://huggingface.co/some/encoder, then log in" in line.text

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,7 @@ from status_fixture import CELL, RUN, write
 
 from xlgrid.base.errors import Damaged
 from xlgrid.evaluation.cell import pack
+from xlgrid.languages.sources import Target
 from xlgrid.plan.load import load_plan
 from xlgrid.products.encode import Encoder
 from xlgrid.products.evaluate import Cell
@@ -113,24 +115,11 @@ def test_each_metric_has_a_column_and_facts_have_the_type_of_their_values() -> N
     }
 
 
-SNAPSHOTS = """\
-title: Steps
-languages: [qa1, qa2]
-encoders: {tiny: {scratch: {kind: bert, languages: [qa1]}}}
-tasks: {ner: {kind: wikiann}, mlm: {kind: mlm}}
-methods:
-  adapter: {base: madx, options: {tune: language}}
-  madx: {start: {task: mlm, method: adapter}}
-training: [{when: {task: mlm}, set: {steps: 20, snapshots: [10]}}]
-grids:
-  ner: {task: [ner], encoder: [tiny], method: [madx], source: [qa1], target: [mono], seed: [1], snapshots: [10]}
-"""
-
-
 def test_what_follows_the_at_is_the_snapshot() -> None:
-    write("studies/steps.yaml", SNAPSHOTS)
-    frame = exported("steps")
-    assert frame[["target", "snapshot"]].fillna(0).values.tolist() == [["qa1", 10], ["qa2", 10]]
+    plan = load_plan("tiny")
+    cell = CELL._replace(target=Target("qb1@10"))
+    export.export_cells(SimpleNamespace(study=plan.study, cells=[cell], owned=plan.owned), Path("cells.parquet"))  # type: ignore[arg-type]
+    assert pq.read_table("cells.parquet").to_pandas()[["target", "snapshot"]].values.tolist() == [["qb1", 10]]
 
 
 def test_a_cell_of_an_encoder_without_training_has_no_run() -> None:

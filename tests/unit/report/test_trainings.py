@@ -64,7 +64,3 @@ def test_a_score_below_zero_is_a_score(log: Path) -> None:
 )
 def test_a_file_has_the_name_of_its_run_or_encoder(path: str, name: str) -> None:
     assert name_of(path) == name
-
-
-def test_the_share_of_a_training_that_has_not_begun_is_zero() -> None:
-    assert (Training("a").share, Training("a", 30, 120).share) == (0.0, 0.25)

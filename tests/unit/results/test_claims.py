@@ -9,6 +9,7 @@ import yaml
 
 from xlgrid.plan import grid
 from xlgrid.plan.load import load_study
+from xlgrid.products.evaluate import Cell
 from xlgrid.results import claims
 from xlgrid.results.claims import Claim
 from xlgrid.study.schema import Study
@@ -33,6 +34,9 @@ claims:
     compare: [{method: bitfit}, {method: full-ft}]
     expect: greater
 """
+
+
+COMPARE = "compare: [{method: bitfit}, {method: full-ft}]"
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def terms(study: Study) -> dict[tuple[str, str, str, str, int], float]:
         ("{method: bitfit},", "{method: bitfit, group: mono},", 14, "the same axes, got group and method; method"),
         ("{method: bitfit},", "{method: full-ft},", 14, "'full-ft' twice"),
         ("source: en}", "source: en, method: bitfit}", 14, "both name method"),
-        ("compare: [{method: bitfit}, {method: full-ft}]", "compare: [{}, {}]", 14, "name nothing"),
+        (COMPARE, "compare: [{}, {}]", 14, "name nothing"),
         ("compare: [{", "trend: [{", 17, "at least 3"),
         ("source: en}", "source: []}", 16, "at least 1 item"),
         ("expect: greater", "expect: greater\n    within: [{group: mono}, {group: mno}]", 19, "did you mean 'mono'"),
@@ -82,6 +86,13 @@ def terms(study: Study) -> dict[tuple[str, str, str, str, int], float]:
         ("expect: greater", "expect: greater\n    within: [{task: d0}, {task: d1}]", 14, "`within` both name task"),
         ("{method: bitfit},", "{method: bitfit, seed: [1]},", 14, "got method and seed; method"),
         ("source: en}", "source: en, seed: [3]}", 16, "unknown seed '3'"),
+        (COMPARE, "compare: [{seed: [1]}, {seed: [2]}]", 14, "name seeds, over which they are paired"),
+        (
+            COMPARE,
+            "against: 50\n    within: [{group: en-X}, {group: mono}]",
+            14,
+            "`within` goes with `compare`, got `against`",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_place(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
@@ -145,24 +156,9 @@ def test_a_gain_within_one_group_is_set_against_that_within_another(load: Callab
     }
 
 
-def test_a_gain_within_groups_is_told(load: Callable[..., Study]) -> None:
-    claim = load(within=[{"group": "en-X"}, {"group": "mono"}]).claims["one"]
-    assert claim.measured == "(bitfit − full-ft in en-X) − (bitfit − full-ft in mono)"
-
-
-def test_within_needs_a_comparison(load: Callable[..., Study]) -> None:
-    with pytest.raises(ValueError, match="`within` goes with `compare`, got `against`"):
-        load(compare=None, against=50, within=[{"group": "en-X"}, {"group": "mono"}])
-
-
 def test_a_selection_narrows_the_seeds(load: Callable[..., Study]) -> None:
     weight_of = terms(load(select={"task": "d0", "source": "en", "seed": [2]}))
     assert {seed for *_, seed in weight_of} == {2}
-
-
-def test_sides_that_name_seeds_are_refused(load: Callable[..., Study]) -> None:
-    with pytest.raises(ValueError, match="name seeds, over which they are paired"):
-        load(select={"task": "d0", "source": "en", "method": "full-ft"}, compare=[{"seed": [1]}, {"seed": [2]}])
 
 
 def test_a_number_is_set_against_the_mean(load: Callable[..., Study]) -> None:
@@ -175,12 +171,6 @@ def test_a_number_is_set_against_the_mean(load: Callable[..., Study]) -> None:
 def test_a_side_that_is_not_planned_everywhere_is_refused(load: Callable[..., Study]) -> None:
     with pytest.raises(ValueError, match=r"claims\.one: bitfit has no planned cell for task d1.*where full-ft has"):
         terms(load(select={"source": "en"}))
-
-
-def test_the_first_of_several_sides_that_are_not_planned_is_named(load: Callable[..., Study]) -> None:
-    study = load(select={"source": "en"}, compare=None, trend=[{"task": task} for task in ("d0", "d1", "d2")])
-    with pytest.raises(ValueError, match=r"one: d1 has no planned cell for .*method bitfit.*where d0 has"):
-        terms(study)
 
 
 def test_a_selection_without_cells_is_refused(load: Callable[..., Study]) -> None:
@@ -213,45 +203,36 @@ def test_an_expectation_reads_as_an_inequality(
     assert (claim.expected, claim.range) == (expected, bounds)
 
 
-def with_snapshots() -> dict[str, Any]:
-    """The study as YAML has it, with the method `query`, whose cells have the weights of step 5 of a run on text, and of its end."""
-    raw = yaml.safe_load(STUDY)
-    raw["methods"] |= {"bitfit": {"start": {"task": "mlm", "method": "full-ft", "at": "target"}}}
-    raw["methods"] |= {"query": {"base": "qcross", "start": {"task": "mlm", "method": "full-ft"}}}
-    raw["tasks"]["mlm"] = {"kind": "mlm"}
-    raw["training"] = [{"when": {"task": "mlm"}, "set": {"snapshots": [5]}}]
-    raw["grids"]["few"]["target"] = ["mono"]
-    early = {"method": ["query"], "source": ["en"], "target": ["mono"], "snapshots": [5]}
-    raw["grids"]["early"] = raw["grids"]["few"] | early
-    raw["grids"]["end"] = raw["grids"]["early"] | {"snapshots": []}
-    raw["claims"]["one"] |= {"select": {"task": "d0", "group": "zero-shot:mono"}}
-    return dict(raw)
+# Runs of `bitfit` for one target each, and cells of `query` with the weights of the end and of step 5 of a run on text.
+ASIDE = [
+    Cell("s", "d0", "mini", *cell, seed)
+    for target in ("fr", "de")
+    for cell in (("bitfit", f"en@{target}", target), ("query", "en", target), ("query", "en", f"{target}@5"))
+    for seed in (1, 2)
+]
 
 
-def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_left_out(tmp_path: Path) -> None:
-    raw = with_snapshots()
-    raw["claims"]["one"]["compare"] = [{"method": ["bitfit"]}, {"method": ["query"]}]
-    path = tmp_path / "s.yaml"
-    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
-    weight_of = terms(load_study(path))
-    assert {(source, target) for _, method, source, target, _ in weight_of if method == "bitfit"} == {
-        ("en@fr", "fr"),
-        ("en@de", "de"),
-    }
-    assert {(source, target) for _, method, source, target, _ in weight_of if method == "query"} == {
-        ("en", "fr"),
-        ("en", "de"),
+def paired(*sides: dict[str, Any]) -> set[tuple[str, str, str]]:
+    """Method, source and target of each cell of a comparison of two selections."""
+    claim = Claim(says="s", compare=sides, expect="greater")  # type: ignore[arg-type]
+    weighted = claims.terms("one", claim, ASIDE, lambda *_: True)
+    assert sum(weight for _, weight in weighted) == pytest.approx(0)
+    return {(cell.method, str(cell.source), str(cell.target)) for cell, _ in weighted}
+
+
+def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_left_out() -> None:
+    assert paired({"method": "bitfit"}, {"method": "query"}) == {
+        ("bitfit", "en@fr", "fr"),
+        ("bitfit", "en@de", "de"),
+        ("query", "en", "fr"),
+        ("query", "en", "de"),
     }
 
 
-def test_a_side_with_a_snapshot_has_the_cells_of_that_step_alone(tmp_path: Path) -> None:
-    raw = with_snapshots()
-    raw["claims"]["one"]["compare"] = [{"method": "query", "snapshot": 5}, {"method": "bitfit"}]
-    path = tmp_path / "s.yaml"
-    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
-    study = load_study(path)
-    weight_of = terms(study)
-    assert {target for _, method, _, target, _ in weight_of if method == "query"} == {"fr@5", "de@5"}
-    assert {target for _, method, _, target, _ in weight_of if method == "bitfit"} == {"fr", "de"}
-    assert sum(weight_of.values()) == pytest.approx(0)
-    assert study.claims["one"].measured == "query @5 − bitfit"
+def test_a_side_with_a_snapshot_has_the_cells_of_that_step_alone() -> None:
+    assert paired({"method": "query", "snapshot": 5}, {"method": "bitfit"}) == {
+        ("bitfit", "en@fr", "fr"),
+        ("bitfit", "en@de", "de"),
+        ("query", "en", "fr@5"),
+        ("query", "en", "de@5"),
+    }

@@ -118,20 +118,8 @@ def test_without_a_cell_in_its_language_a_run_is_judged_by_its_dev_set() -> None
     assert nothing(cell("qb1", 80.0), cell("qa1", 80.0, chance={"accuracy": 50.0})) == [False, False]
 
 
-def test_the_loss_is_read_from_the_record_of_the_run() -> None:
-    record(loss={"first": 1.1, "last": 5e7}, dev_score=90.0, metric="accuracy", chance={"accuracy": 50.0})
-    assert nothing(cell(score=90.0)) == [True]
-
-
 def test_an_encoder_without_training_has_learnt_nothing_if_no_target_is_above_chance() -> None:
     chance = {"accuracy": 0.1}
     bare = {"run": None, "source": "none", "chance": chance}
     assert nothing(cell("fr-en", 0.1, **bare), cell("de-en", 0.0, **bare)) == [True, True]
     assert nothing(cell("fr-en", 30.0, **bare), cell("tl-en", 0.1, **bare)) == [False, False]
-
-
-def test_the_reason_has_the_score_and_the_chance() -> None:
-    learning, at_chance = Learning(), cell(score=33.3, chance={"accuracy": 33.4})
-    learning.add(at_chance)
-    reason = learning.nothing(at_chance)
-    assert "33.3" in reason and "33.4" in reason and "accuracy" in reason

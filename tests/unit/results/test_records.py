@@ -47,7 +47,7 @@ def test_a_truncated_cell_is_named(tmp_path: Path) -> None:
 
 def test_a_row_per_expected_cell(tmp_path: Path) -> None:
     expected = [(cell(tmp_path), {**WHO, "size": 10}), (tmp_path / "missing.json", {**WHO, "seed": 2, "size": 20})]
-    table = records.read_cells(expected)
+    table = records.read_cells(expected, {"t": ("f1",)})
     columns = [*WHO, "size", "metric", "score", "n", "seconds", "cpu_seconds", "learnt_nothing", "implementation"]
     assert list(table.columns) == columns
     assert table["size"].tolist() == [10, 20]
@@ -55,11 +55,6 @@ def test_a_row_per_expected_cell(tmp_path: Path) -> None:
     assert table["score"][0] == 50.0 and math.isnan(table["score"][1])
     assert table["n"][0] == 2 and math.isnan(table["n"][1])
     assert table["implementation"].isna().tolist() == [False, True] and table["implementation"][0] == "i"
-
-
-def test_no_results_is_a_table_of_gaps(tmp_path: Path) -> None:
-    table = records.read_cells([(tmp_path / "missing.json", {**WHO, "metric": "accuracy"})])
-    assert table["metric"].tolist() == ["accuracy"] and table["score"].isna().all()
 
 
 SQUAD = {"squad-f1": 75.0, "squad-em": 50.0}
@@ -83,11 +78,6 @@ def test_a_row_per_metric_that_is_asked_for_whether_there_is_a_result_or_not(tmp
     assert table["implementation"].notna().tolist() == [True, False, False, False], "a cell says it of its main metric"
 
 
-def test_the_main_metric_is_read_where_none_is_asked_for(tmp_path: Path) -> None:
-    table = records.read_cells([(questions(tmp_path), WHO)])
-    assert table[["metric", "score"]].values.tolist() == [["squad-f1", 75.0]]
-
-
 def test_a_cell_without_a_metric_that_is_asked_for_is_named(tmp_path: Path) -> None:
     with pytest.raises(Damaged, match=r"cell\.json has no squad-em, but squad-f1: delete it"):
         records.read_cells([(questions(tmp_path, scores={"squad-f1": 75.0}), WHO)], {"t": ("squad-em",)})
@@ -95,7 +85,7 @@ def test_a_cell_without_a_metric_that_is_asked_for_is_named(tmp_path: Path) -> N
 
 def test_a_cell_at_the_wrong_path_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(Damaged, match="target 'fr' instead of 'de'"):
-        records.read_cells([(cell(tmp_path), {**WHO, "target": "de"})])
+        records.read_cells([(cell(tmp_path), {**WHO, "target": "de"})], {"t": ("f1",)})
 
 
 def run(folder: Path) -> Path:
@@ -122,13 +112,14 @@ def test_a_truncated_curve_is_named(tmp_path: Path) -> None:
 def test_what_follows_the_at_becomes_the_snapshot_and_is_not_shown(tmp_path: Path) -> None:
     early, own = {**WHO, "target": "fr@10"}, {**WHO, "source": "en@fr"}
     frame = records.read_cells(
-        [(cell(tmp_path, "early.json", target="fr@10"), early), (cell(tmp_path, "own.json", source="en@fr"), own)]
+        [(cell(tmp_path, "early.json", target="fr@10"), early), (cell(tmp_path, "own.json", source="en@fr"), own)],
+        {"t": ("f1",)},
     )
     assert frame[["source", "target"]].values.tolist() == [["en", "fr"], ["en", "fr"]]
     assert frame["score"].notna().all()
     assert frame["snapshot"][0] == 10 and math.isnan(frame["snapshot"][1])
     with pytest.raises(ValueError, match="target 'fr@10' instead of 'fr'"):
-        records.read_cells([(tmp_path / "early.json", WHO)])
+        records.read_cells([(tmp_path / "early.json", WHO)], {"t": ("f1",)})
 
 
 def test_curves_of_runs_for_one_target_each_say_which(tmp_path: Path) -> None:

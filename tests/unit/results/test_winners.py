@@ -113,11 +113,6 @@ def test_entries_over_different_targets_or_seeds_are_not_compared() -> None:
     assert untested(pd.concat([frame, cells({"b": 0.9}, rng, seeds=(4, 5, 6))]))
 
 
-def test_an_entry_without_a_rival_does_not_win() -> None:
-    frame = cells({"a": 0.9}, np.random.default_rng([8]))
-    assert of_methods(frame) == Winners(frozenset(), groups=0, tested=0)
-
-
 def test_encoders_compete_by_their_facts() -> None:
     rng = np.random.default_rng([9])
     rows = [
@@ -127,21 +122,6 @@ def test_encoders_compete_by_their_facts() -> None:
     ]
     frame = weighted(pd.DataFrame(rows), ["languages"])
     assert winners(frame, ["languages"], ["languages"], ["languages"]).keys == {(60,)}
-
-
-def test_an_average_over_tasks_has_a_winner() -> None:
-    rng = np.random.default_rng([3])
-    frame = cells({"a": 0.5, "b": 0.8}, rng)
-    other = pd.DataFrame(
-        [
-            row(Cell("s", "u", "mini", method, "en", target, seed), rate, rng)
-            for method, rate in (("a", 0.5), ("b", 0.8))
-            for target in TARGETS
-            for seed in SEEDS
-        ]
-    )
-    both = weighted(pd.concat([frame, other]), ["method"], ["task"])
-    assert winners(both, ["method"], ["method"], ["method"]).keys == {("b",)}
 
 
 def test_an_average_gives_each_column_one_weight() -> None:

@@ -274,7 +274,7 @@ def test_the_task_of_bitext_has_pairs_of_texts(tmp_path: Path, task: dict[str, A
 
 def test_the_next_row_of_a_text_goes_on_with_it(tmp_path: Path) -> None:
     keys = pretrained()
-    scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en"], "adjacent": "next"}
+    scratch = {"languages": ["en"], "objective": "mlm+tlm", "adjacent": "next"}
     keys["encoders"]["other"] = {"scratch": scratch}
     load_study(write(tmp_path, yaml.safe_dump(keys)))
     del keys["tasks"]["pretraining"]["options"]
@@ -365,72 +365,3 @@ def test_an_encoder_decoder_begins_with_no_run_on_text(tmp_path: Path) -> None:
         ValueError, match=r"grids\.mt\.method: runs of last begin with a run on text, .*leave out `start`"
     ):
         load_study(write(tmp_path, started))
-
-
-def of_mbart(begun: dict[str, Any] | None = None, **axes: Any) -> Study:
-    scratch = {"kind": "xlmr", "architecture": "mbart", "languages": ["qa1", "qb1"]}
-    grid = {
-        "task": ["nli"],
-        "encoder": ["mbart"],
-        "method": ["full-ft"],
-        "source": ["qa1"],
-        "target": ["qb1"],
-        "seed": [1],
-    }
-    return Study(
-        name="s",
-        title="s",
-        languages=["qa1", "qb1", "qc1"],
-        encoders={
-            "mbart": {"scratch": scratch, "training": {"steps": 4, "snapshots": [2]}},
-            "early": {"of": "mbart", "step": 2},
-            **(begun or {}),
-        },
-        tasks={
-            "nli": {"kind": "xnli", "data": {"local": "{language}-{split}.jsonl"}},
-            "mt": {"kind": "translation", "options": {"n": 100}},
-            "ner": {"kind": "wikiann"},
-            "text": {"kind": "mlm"},
-        },
-        methods={
-            "full-ft": {},
-            "bitfit": {},
-            "started": {"base": "full-ft", "start": {"task": "text", "method": "full-ft", "source": "qa1"}},
-        },
-        grids={"g": grid | axes},
-    )
-
-
-def test_an_mbart_is_fine_tuned_for_labels_and_translations() -> None:
-    assert problems(of_mbart()) == []
-    assert problems(of_mbart(task=["mt"], encoder=["early"], source=["qa1-qb1"], target=["qa1-qb1"])) == []
-
-
-@pytest.mark.parametrize(
-    ("axes", "message"),
-    [
-        (
-            {"method": ["full-ft", "bitfit"]},
-            "takes full-ft without `start`, got method bitfit, of base bitfit: put the encoder into a grid",
-        ),
-        ({"method": ["started"]}, "takes full-ft without `start`, got method started, which begins with a run on text"),
-        (
-            {"task": ["ner"]},
-            "task ner, encoder mbart: an mBART is for tasks with the heads sequence and seq2seq, got token: put the encoder into a grid",
-        ),
-        ({"target": ["qb1", "qc1"]}, "mBART has a token for each of qa1, qb1, and none for qc1: leave these out"),
-        ({"source": ["qc1"]}, "and none for qc1"),
-        ({"encoder": ["early"], "method": ["bitfit"]}, "encoder early: an mBART"),
-    ],
-)
-def test_a_mistake_about_an_mbart_is_named(axes: dict[str, list[str]], message: str) -> None:
-    [problem] = problems(of_mbart(**axes))
-    assert problem.startswith("grids.g") and message in problem
-
-
-def test_no_encoder_begins_with_an_mbart() -> None:
-    scratch = {"kind": "xlmr", "languages": ["qa1"], "begin": "early"}
-    [problem] = problems(of_mbart({"other": {"scratch": scratch, "vocabulary": "mbart"}}))
-    assert problem.startswith(
-        "encoders.other.scratch.begin: early is of type mbart, and this one of type xlm-roberta: name"
-    )

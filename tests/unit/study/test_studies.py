@@ -46,7 +46,6 @@ def test_every_section_of_a_study_s_report_is_drawn(path: Path) -> None:
     )
     sections = {
         "overview": report.overview(whole),
-        "coverage": report.coverage(frame),
         "spread": report.spread(frame),
         "learning curves": report.learning_curves(trained, frame),
     }

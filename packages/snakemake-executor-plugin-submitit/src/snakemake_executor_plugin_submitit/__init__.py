@@ -29,6 +29,7 @@ from snakemake_interface_executor_plugins.utils import format_cli_arg
 from snakemake_executor_plugin_submitit import forked
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters import CLUSTERS, RESOURCES
+from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Unreachable
 from snakemake_executor_plugin_submitit.ending import Requests, RunningJob, waiting_for, wake_on_signals
 from snakemake_executor_plugin_submitit.failures import REJECTED
@@ -52,9 +53,12 @@ common_settings = CommonSettings(
 )
 
 
-def _setting(default: Any, help: str, **metadata: Any) -> Any:
+def _setting(default: Any, help: str, least: int = 1, **metadata: Any) -> Any:
+    """A setting; `least` is the smallest number that it may be."""
     help = f"{help[:-1]} (default: {default})." if default else help
-    return field(default=default, metadata={"help": help, "env_var": False, "required": False, **metadata})
+    return field(
+        default=default, metadata={"help": help, "env_var": False, "required": False, "least": least, **metadata}
+    )
 
 
 @dataclass
@@ -87,7 +91,7 @@ class OnEveryCluster(ExecutorSettingsBase):
         None, "File of CSV that says, when the run ends, how much of what each rule requested it has used.", type=str
     )
     max_requeues: int = _setting(
-        3, "How often a job that saves its state may be cut short by its time limit, or lose its node, and go on."
+        3, "How often a job that saves its state may be cut short by its time limit, or lose its node, and go on.", 0
     )
     unreachable_minutes: int = _setting(
         120,
@@ -135,40 +139,15 @@ class Executor(RemoteExecutor):
     def __post_init__(self) -> None:
         from snakemake.scheduling.job_scheduler import JobScheduler
 
-        settings = self.executor_settings
-        for setting in fields(settings):
-            value, least = getattr(settings, setting.name), 0 if setting.name == "max_requeues" else 1
-            if isinstance(value, int) and value < least:
-                raise WorkflowError(
-                    f"--submitit-{setting.name.replace('_', '-')} must be at least {least}, got {value}"
-                )
-        cluster = CLUSTERS[settings.cluster]
-        rules = {rule.name: rule.resources for rule in self.workflow.rules if not self.workflow.is_local(rule)}
-        try:
-            check_profiles(profiles(sys.argv[1:]))
-            for warning in check_names(rules, self.workflow.global_resources.keys(), cluster.resources, RESOURCES):
-                self.logger.warning(f"submitit executor: {warning}")
-        except ValueError as error:
-            raise WorkflowError(f"submitit executor: {error}") from None
-        if "%" in os.path.relpath(settings.folder) or "\\" in os.path.abspath(settings.folder):
-            raise WorkflowError(
-                f"--submitit-folder {settings.folder!r} is {os.path.abspath(settings.folder)}: clusters and submitit replace % and \\ "
-                "in paths, so name a folder in the working directory without them"
-            )
-        scripts = tuple(name.strip() for name in settings.scripts.split(",") if name.strip())
-        for name in scripts:
-            if forked.script(name) is None:
-                folder = Path(sys.executable).parent
-                self.logger.warning(
-                    f"--submitit-scripts: {folder} has no console script {name!r}, or another comes before it on PATH: "
-                    "its commands will start a Python each"
-                )
+        settings, cluster = self.executor_settings, CLUSTERS[self.executor_settings.cluster]
+        self.check_settings()
+        self.check_resources(cluster)
         self.mail.listen(cluster.is_local)
         shared = Bundle(
             jobs=(),
             directory=os.getcwd(),
             slots=settings.workers,
-            scripts=scripts,
+            scripts=self.scripts(),
             environment=dict(self.envvars()),
             grace=settings.grace,
             latency_wait=self.workflow.execution_settings.latency_wait,
@@ -210,6 +189,50 @@ class Executor(RemoteExecutor):
         if cluster.is_local:
             # The tasks of a cluster go on without the head, and the next one finds them.
             self.requests.hear_hangup()
+
+    def check_settings(self) -> None:
+        """Check the settings before anything is submitted.
+
+        Raises:
+            WorkflowError: a number is too small, or the folder cannot be used.
+        """
+        settings = self.executor_settings
+        for setting in fields(settings):
+            value, least = getattr(settings, setting.name), setting.metadata["least"]
+            if isinstance(value, int) and value < least:
+                raise WorkflowError(
+                    f"--submitit-{setting.name.replace('_', '-')} must be at least {least}, got {value}"
+                )
+        if "%" in os.path.relpath(settings.folder) or "\\" in os.path.abspath(settings.folder):
+            raise WorkflowError(
+                f"--submitit-folder {settings.folder!r} is {os.path.abspath(settings.folder)}: clusters and submitit replace % and \\ "
+                "in paths, so name a folder in the working directory without them"
+            )
+
+    def check_resources(self, cluster: type[Cluster]) -> None:
+        """Warn about resources of rules that ask nothing of the cluster.
+
+        Raises:
+            WorkflowError: the name of a resource is misspelt, or a profile states another value than it seems to.
+        """
+        rules = {rule.name: rule.resources for rule in self.workflow.rules if not self.workflow.is_local(rule)}
+        try:
+            check_profiles(profiles(sys.argv[1:]))
+            for warning in check_names(rules, self.workflow.global_resources.keys(), cluster.resources, RESOURCES):
+                self.logger.warning(f"submitit executor: {warning}")
+        except ValueError as error:
+            raise WorkflowError(f"submitit executor: {error}") from None
+
+    def scripts(self) -> tuple[str, ...]:
+        """The console scripts that the setting names. Warns about those that cannot run in a fork."""
+        names = tuple(name.strip() for name in self.executor_settings.scripts.split(",") if name.strip())
+        for name in names:
+            if forked.script(name) is None:
+                self.logger.warning(
+                    f"--submitit-scripts: {Path(sys.executable).parent} has no console script {name!r}, or another comes before it "
+                    "on PATH: its commands will start a Python each"
+                )
+        return names
 
     def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
         from snakemake.exceptions import ProtectedOutputException

@@ -78,27 +78,18 @@ class Dispatcher:
             OSError: the folder cannot be made.
         """
         self.cluster, self.settings = cluster, settings
-        self.submitted, self.say, self.recorded = submitted, say, recorded
+        self.say = say
         self.lock = Lock()
         self.folder = settings.folder.resolve()
         make_ledger(self.folder)
         self.hold = hold(self.folder / "lock")
         self.tasks = Tasks()
         self.watch = Watch()
-        self.judge = Judge(self.folder, settings.bundle.max_requeues, self.tasks, Breaker(cluster, self.report, say))
+        breaker = Breaker(cluster, self.report, say)
+        self.judge = Judge(self.folder, settings.bundle.max_requeues, self.tasks, breaker, submitted, recorded)
         self.mail = mail or Mail()
         self.pool = Pool(self.mail, self.tasks)
-        self.submitter = Submitter(
-            cluster,
-            settings,
-            self.folder,
-            self.tasks,
-            self.judge,
-            submitted,
-            self.report,
-            self.remake,
-            self.pool,
-        )
+        self.submitter = Submitter(settings, self.judge, self.pool, self.remake)
         # Monotonic time at which all tasks were looked at last.
         self.looked_at = -math.inf
         # The round of questions to the cluster that is under way, the question, and when the last round was.
@@ -193,7 +184,7 @@ class Dispatcher:
         task_job = self.tasks.by_key.get(waiting.job.key)
         if task_job is None or (task and task_job.task is not task):
             return False
-        return self.judge.claim(task_job, waiting, self.recorded, self.submitted)
+        return self.judge.claim(task_job, waiting)
 
     def close(self, job: Job) -> None:
         """Note that Snakemake knows how a job ended."""

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.breaker import full
-from snakemake_executor_plugin_submitit.bundles import Bundle, Job, name_of, read_statuses, remove, revoke, write_json
-from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster, Refused
+from snakemake_executor_plugin_submitit.bundles import Bundle, name_of, read_statuses, remove, revoke, write_json
+from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Refused
 from snakemake_executor_plugin_submitit.pool import Pool
 from snakemake_executor_plugin_submitit.resources import MINUTES, Request
-from snakemake_executor_plugin_submitit.tasks import JobState, Task, Tasks, TaskState, Waiting, array_name
+from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskState, Waiting, array_name
 from snakemake_executor_plugin_submitit.verdicts import Judge
 
 # Seconds that a small bundle waits for more jobs while other jobs run, whose ends may make more jobs ready.
@@ -116,21 +116,10 @@ class Submitter:
         has_learnt: whether the cluster has been asked for its limits.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        settings: Settings,
-        ledger: Path,
-        tasks: Tasks,
-        judge: Judge,
-        submitted: Callable[[Job, str], None],
-        report: Callable[[str, str], None],
-        remake: Callable[[], None],
-        pool: Pool,
-    ) -> None:
-        self.cluster, self.settings, self.ledger, self.tasks, self.judge = cluster, settings, ledger, tasks, judge
-        self.submitted, self.report, self.remake = submitted, report, remake
-        self.pool, self.breaker = pool, judge.breaker
+    def __init__(self, settings: Settings, judge: Judge, pool: Pool, remake: Callable[[], None]) -> None:
+        self.settings, self.judge, self.pool, self.remake = settings, judge, pool, remake
+        self.cluster, self.ledger, self.tasks, self.breaker = judge.cluster, judge.ledger, judge.tasks, judge.breaker
+        self.submitted, self.report = judge.submitted, judge.breaker.report
         self.buffer: list[Waiting] = []
         self.pending: Array | None = None
         self.retry_at = 0.0
@@ -163,8 +152,8 @@ class Submitter:
         is_busy = any(job.state is JobState.CLAIMED for task in self.tasks.all for job in task.jobs)
         for request, waiting in self.groups():
             # A worker may have got a job during an earlier submission.
-            buffered = self.buffered()
-            waiting = [entry for entry in waiting if id(entry) in buffered]
+            buffered = set(self.buffer)
+            waiting = [entry for entry in waiting if entry in buffered]
             if not waiting:
                 continue
             try:
@@ -205,9 +194,9 @@ class Submitter:
         if not self.pool.offers or self.closing or self.is_held_up() or self.breaker.is_open:
             return
         # Their submission may have reached the cluster.
-        submitting = {id(entry) for jobs in (self.pending.waiting if self.pending else ()) for entry in jobs}
+        submitting = {entry for jobs in (self.pending.waiting if self.pending else ()) for entry in jobs}
         for request, group in self.groups():
-            waiting = [entry for entry in group if id(entry) not in submitting]
+            waiting = [entry for entry in group if entry not in submitting]
             homes = self.pool.fitting(request, group[0].tmpdir, self.settings.bundle.grace, self.cluster.excluded)
             if not (waiting and homes):
                 continue
@@ -314,8 +303,8 @@ class Submitter:
 
     def submit(self, request: Request, waiting: Sequence[Sequence[Waiting]], times: Times) -> Calls:
         """Write and submit bundles as one array, and return whether to continue. After a failure the jobs stay in the buffer."""
-        buffered = self.buffered()
-        waiting = [left for jobs in waiting if (left := [entry for entry in jobs if id(entry) in buffered])]
+        buffered = set(self.buffer)
+        waiting = [left for jobs in waiting if (left := [entry for entry in jobs if entry in buffered])]
         if not waiting:
             return True
         longest = max(len(jobs) for jobs in waiting)
@@ -354,8 +343,8 @@ class Submitter:
             if not (yield from self.settle_pending()) or not is_final:
                 return False
             self.failures = 0
-            buffered = self.buffered()
-            self.refuse([entry for jobs in waiting for entry in jobs if id(entry) in buffered], str(error))
+            buffered = set(self.buffer)
+            self.refuse([entry for jobs in waiting for entry in jobs if entry in buffered], str(error))
             return not self.closing
         self.pending, self.failures = None, 0
         self.report("submission", "")
@@ -458,14 +447,10 @@ class Submitter:
         for entry in waiting:
             self.submitted(entry.job, task.name)
 
-    def buffered(self) -> set[int]:
-        """The identities of the jobs in the buffer."""
-        return {id(entry) for entry in self.buffer}
-
     def leave(self, waiting: Iterable[Waiting]) -> None:
         """Take jobs out of the buffer."""
-        leaving = {id(entry) for entry in waiting}
-        self.buffer = [entry for entry in self.buffer if id(entry) not in leaving]
+        leaving = set(waiting)
+        self.buffer = [entry for entry in self.buffer if entry not in leaving]
 
     def refuse(self, waiting: Sequence[Waiting], message: str) -> None:
         """Fail jobs for which the cluster has no task."""

@@ -25,7 +25,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
-from typing import NamedTuple
 
 from snakemake_executor_plugin_submitit.bundles import (
     Bundle,
@@ -59,8 +58,9 @@ class JobState(Enum):
     RETURNED = auto()  # the task ended without it, and it waits for another task
 
 
-class Waiting(NamedTuple):
-    """A job that waits for a task.
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """A job that waits for a task. Only itself equals it, since Snakemake may ask for the same job again.
 
     Attributes:
         tmpdir: folder for temporary files, None for the node's own.

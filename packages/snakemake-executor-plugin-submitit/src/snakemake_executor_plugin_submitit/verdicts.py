@@ -44,9 +44,19 @@ class Judge:
         durations: by rule, how many jobs were done and how many seconds they took together.
     """
 
-    def __init__(self, ledger: Path, max_requeues: int, tasks: Tasks, breaker: Breaker) -> None:
+    def __init__(
+        self,
+        ledger: Path,
+        max_requeues: int,
+        tasks: Tasks,
+        breaker: Breaker,
+        submitted: Callable[[Job, str], None] = lambda job, task: None,
+        recorded: Callable[[Job], bool] = lambda job: False,
+    ) -> None:
+        """The last two arguments are those of `Dispatcher`."""
         self.ledger, self.max_requeues = ledger, max_requeues
         self.tasks, self.breaker, self.cluster = tasks, breaker, breaker.cluster
+        self.submitted, self.recorded = submitted, recorded
         self.efficiency = Efficiency()
         self.returned: list[Waiting] = []
         self.host_failures: dict[str, int] = defaultdict(int)
@@ -54,31 +64,21 @@ class Judge:
         self.interruptions: dict[str, int] = defaultdict(int)
         self.durations: dict[str, tuple[int, float]] = {}
 
-    def claim(
-        self,
-        task_job: TaskJob,
-        waiting: Waiting,
-        is_recorded: Callable[[Job], bool],
-        submitted: Callable[[Job, str], None],
-    ) -> bool:
-        """Whether a job that an earlier head submitted serves for the one that Snakemake asks for now.
-
-        Args:
-            is_recorded: whether Snakemake has recorded the end of a job, so that it asks for another run of the job.
-            submitted: called with the job and the name of its task, before any verdict on the job.
-        """
+    def claim(self, task_job: TaskJob, waiting: Waiting) -> bool:
+        """Whether a job that an earlier head submitted serves for the one that Snakemake asks for now."""
         if task_job.state is JobState.UNCLAIMED and task_job.task.state is TaskState.ALIVE:
             task_job.state, task_job.waiting = JobState.CLAIMED, waiting
-            submitted(waiting.job, task_job.task.name)
+            self.submitted(waiting.job, task_job.task.name)
             return True
         if task_job.state is not JobState.ENDED or not task_job.is_intact():
             return False
-        if is_recorded(waiting.job):
+        if self.recorded(waiting.job):
             # The earlier head died after Snakemake's record and before its own.
             self.tasks.close(task_job.job)
             return False
         task_job.state, task_job.waiting = JobState.JUDGED, waiting
-        submitted(waiting.job, task_job.task.name)
+        # Snakemake learns the task before the verdict.
+        self.submitted(waiting.job, task_job.task.name)
         self.verdicts.append(Verdict(waiting.job, None, "", task_job.task.name))
         return True
 

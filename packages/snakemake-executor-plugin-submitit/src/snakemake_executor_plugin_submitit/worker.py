@@ -11,10 +11,8 @@ import contextlib
 import gc
 import io
 import math
-import mmap
 import os
 import secrets
-import select
 import shutil
 import signal
 import sys
@@ -23,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn
 
 from snakemake_executor_plugin_submitit import failures, forked
 from snakemake_executor_plugin_submitit.bundles import (
@@ -38,6 +36,7 @@ from snakemake_executor_plugin_submitit.bundles import (
     read_statuses,
     write_json,
 )
+from snakemake_executor_plugin_submitit.guard import Guard, kill
 from snakemake_executor_plugin_submitit.messages import Line
 from snakemake_executor_plugin_submitit.process import (
     become,
@@ -63,8 +62,6 @@ SIGNALS = {*ASKING, signal.SIGCHLD, signal.SIGCONT}
 PATIENCE = 20.0
 # Seconds for which a worker tries to write a status into a ledger that cannot be written, and the same while it has to end.
 LEDGER_PATIENCE, LAST_PATIENCE = 120.0, 8.0
-# Seconds between two signs of life in a bundle's folder.
-BEAT = 20.0
 # Seconds between two offers of a worker without jobs, and seconds without an answer after which the head is gone.
 OFFER, SILENCE = 1.0, 3.0
 # Bytes at the end of each log that the message of a failure cites.
@@ -500,74 +497,6 @@ class Runner:
 def must_end() -> bool:
     """Whether a signal that asks the worker to end is pending."""
     return bool(signal.sigpending() & ASKING)
-
-
-class Guard:
-    """A process that kills the process groups of jobs when this process is killed.
-
-    On a cluster that ends a task with all its processes, the guard has nothing to do.
-
-    As long as this process lives, whatever keeps it busy, the guard touches the file `heartbeat`. The guard deletes the file when
-    this process has ended, unless both are killed together.
-
-    Attributes:
-        pipe: tells the guard that this process, the only one that has the pipe, has ended.
-    """
-
-    def __init__(self, heartbeat: Path) -> None:
-        self.heartbeat = heartbeat
-        # The guard reads the process groups, 0 for none, only when it has to act, so it is not woken for each job.
-        self._groups = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("i")
-
-    def __enter__(self) -> Self:
-        """Start the guard, in a fork."""
-        receiving, self.pipe = os.pipe()
-        self._pid = os.fork()
-        if self._pid != 0:
-            os.close(receiving)
-            return self
-        try:
-            os.setpgid(0, 0)
-            os.close(self.pipe)
-            null = os.open(os.devnull, os.O_RDWR)
-            for descriptor in range(3):
-                os.dup2(null, descriptor)
-            while True:
-                with contextlib.suppress(OSError):
-                    self.heartbeat.touch()
-                if select.select([receiving], [], [], BEAT)[0]:
-                    break
-            for group in self._groups:
-                if group:
-                    kill(group, signal.SIGKILL)
-            self.heartbeat.unlink(missing_ok=True)
-        finally:
-            os._exit(0)
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.pipe)
-        # The cluster kills the guard when this process ends, maybe before the guard has deleted the file.
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._pid, 0)
-
-    def add(self, group: int) -> None:
-        """Note a process group that has started. Of more than a thousand at a time, the guard leaves out some."""
-        free = next((place for place, other in enumerate(self._groups) if other == 0), None)
-        if free is not None:
-            self._groups[free] = group
-
-    def discard(self, group: int) -> None:
-        """Note that a process group has ended."""
-        for index, other in enumerate(self._groups):
-            if other == group:
-                self._groups[index] = 0
-                return
-
-
-def kill(group: int, number: int) -> None:
-    """Send a signal to a process group, if it still exists."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
 
 
 def tail(path: Path, most: int = TAIL) -> str:

@@ -1,5 +1,6 @@
 """Data sets on the Hub, at a commit that the lock file keeps: read whole, or streamed."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -93,6 +94,24 @@ class Hub(OfFiles):
         commit, name, where = self._place(language, split, lock)
         return _stream(self.arguments(language, split) | {"revision": commit}, name, columns, where), where
 
+    def problem_there(self, described: Task | None, language: str, split: str, answer: Any) -> str | None:
+        files = [sibling.rfilename for sibling in answer.siblings]
+        script = f"{self.hub.rpartition('/')[2]}.py"
+        if script in files and not (described and self.is_file(described)):
+            return f"the repository is a script, {script}, which is not run: {_instead(self.hub, files)}"
+        if self.files:
+            [pattern] = self.arguments(language, split)["data_files"].values()
+            if any(formats.matches(pattern, file) for file in files):
+                return None
+            # Those first that are in the folder that the pattern names.
+            folder = pattern.split("*")[0].rpartition("/")[0]
+            nearest = sorted(files, key=lambda file: not file.startswith(f"{folder}/"))[:_SHOWN]
+            return f"{unknown('file', pattern, nearest)}: correct `files`"
+        known, name = _configurations(self.revision, files, answer), self.configuration(language)
+        if name and known and name not in known:
+            return f"{unknown('configuration', name, known)}: correct `name` or `names`"
+        return None
+
     def _place(self, language: str, split: str, lock: str | Path) -> tuple[str, str, str]:
         """The commit, the name of the split, and a name of both for messages."""
         commit, name = locks.commit(lock, "dataset", self.hub, self.revision), self.named(split)
@@ -165,3 +184,33 @@ def _files(repository: str, pattern: str, commit: str, reading: formats.Reading)
                 "with the same columns"
             )
     return pa.concat_tables([first, *(other.select(first.column_names) for other in others)]), where
+
+
+def _instead(repository: str, files: Sequence[str]) -> str:
+    """What to write in place of a revision that is a script: the layout of the Hub's copy as parquet, or a file of this revision."""
+    try:
+        copied = [
+            sibling.rfilename
+            for sibling in locks.ask("dataset", repository, locks.PARQUET_BRANCH, locks.PATIENCE).siblings or ()
+        ]
+    except ValueError:  # There is no copy, or no answer.
+        copied = []
+    for example in sorted(copied):
+        # Either en/train/0000.parquet, or en/name-train.parquet in copies of before August 2023.
+        if new := re.fullmatch(r"[^/]+/[^/]+/[^/]+\.parquet", example):
+            return f'write `revision: {locks.PARQUET_BRANCH}` and `files: "{{name}}/{{split}}/*.parquet"`, where files are such as {new[0]}'
+        if old := re.fullmatch(r"[^/]+/(.+)-(train|validation|test)(-.*)?\.parquet", example):
+            return f'write `revision: {locks.PARQUET_BRANCH}` and `files: "{{name}}/{old[1]}-{{split}}*.parquet"`, where files are such as {old[0]}'
+    tables = [file for file in files if re.search(r"\.(tsv|csv|conll|txt|iob2|conllu)$", file)]
+    if tables:
+        return f"write the path of its files as `files`, with `quotes` or `columns`; it has {', '.join(tables[:3])}"
+    return f"the Hub has no copy of it on {locks.PARQUET_BRANCH}: name another repository, or put its files here as `local`"
+
+
+def _configurations(revision: str, files: Sequence[str], answer: Any) -> list[str]:
+    """The configurations of a data set, as far as its card or the folders of its parquet branch list them."""
+    if revision == locks.PARQUET_BRANCH:
+        return sorted({file.split("/")[0] for file in files if "/" in file})
+    card = getattr(answer, "card_data", None)
+    listed = getattr(card, "configs", None) or []
+    return [entry["config_name"] for entry in listed if isinstance(entry, dict) and "config_name" in entry]

@@ -117,6 +117,15 @@ class Origin(Strict):
         """The repository, if the data come from the Hub."""
         return None
 
+    def problem_there(self, described: Task | None, language: str, split: str, answer: Any) -> str | None:
+        """What the repository lacks that is read from it, and what to do; None if it has all.
+
+        Args:
+            described: the task; None for text.
+            answer: the Hub's description of the repository, see `xlgrid.data.lock.ask`.
+        """
+        return None
+
     @property
     def is_lines(self) -> bool:
         """Whether a row is a line of plain text."""

@@ -20,6 +20,11 @@ class Block:
     codes: tuple[str, ...]
 
 
+def codes_of(blocks: Sequence[Block]) -> list[str]:
+    """The labels of some blocks in their order."""
+    return [code for block in blocks for code in block.codes]
+
+
 def by_family(codes: Sequence[str], languages: Mapping[str, Any], among: Sequence[str] | None = None) -> list[Block]:
     """Order the labels of an axis: languages by family, then script; then pairs by direction; then mixes.
 

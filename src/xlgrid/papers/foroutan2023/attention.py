@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from xlgrid.base.names import among
-from xlgrid.exhibits.exhibit import Exhibit, Facts, PlanView, Rendering, StudyView
+from xlgrid.exhibits.exhibit import Exhibit, Facts, Rendering
 from xlgrid.languages.sources import NONE, Target
 from xlgrid.papers.foroutan2023.contrast import Contrast
 from xlgrid.results.naming import Values
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from xlgrid.exhibits.drawing.sheet import Sheet
+    from xlgrid.plan.plan import Plan
     from xlgrid.products.evaluate import Cell
+    from xlgrid.study.schema import Study
 
 # The axes that tell the lines of the table apart; seeds are averaged over.
 AXES = ("task", "encoder", "method", "source")
@@ -78,7 +80,7 @@ class Attention(Exhibit):
     def named_values(self) -> Mapping[Any, Sequence[object]]:
         return self.select
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         if wrong := list(among("targets", "target", self.targets, axes["target"])):
             yield from wrong
             return
@@ -93,7 +95,7 @@ class Attention(Exhibit):
         if not self.products(planned):
             yield f"select: no run that it selects has both targets, {' and '.join(self.targets)}, in the grids"
 
-    def rendering(self, plan: PlanView) -> Rendering:
+    def rendering(self, plan: "Plan") -> Rendering:
         from xlgrid.papers.foroutan2023 import compare
 
         contrasts = [plan.owned(contrast) for contrast in self.products(plan.cells)]

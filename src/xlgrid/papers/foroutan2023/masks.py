@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from xlgrid.base.names import among
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
+from xlgrid.exhibits.exhibit import Exhibit, Rendering
 from xlgrid.papers.foroutan2023.methods import Structured
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.drawing.sheet import Sheet
+    from xlgrid.plan.plan import Plan
+    from xlgrid.study.schema import Study
 
 FIRST = "first"
 # The parts of a matrix; the row and the column of the first token are in neither of the other two.
@@ -33,14 +35,14 @@ class Masks(Exhibit):
     seed: NonNegativeInt = Field(1, description="decides which cells are masked")
     is_table: ClassVar[bool] = False
 
-    def settings(self, study: StudyView) -> list[str]:
+    def settings(self, study: "Study") -> list[str]:
         return [*super().settings(study), *(study.methods[name].model_dump_json() for name in self.methods)]
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         masked = [name for name, entry in study.methods.items() if isinstance(entry.method, Structured)]
         yield from among("methods", "method with masks", self.methods, masked)
 
-    def rendering(self, plan: PlanView) -> Rendering:
+    def rendering(self, plan: "Plan") -> Rendering:
         weights = self.weights(plan.study.methods)
         return Rendering(self.sheet(weights), weights, partial(draw, weights, self.context, self.title))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.names import among
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
+from xlgrid.exhibits.exhibit import Exhibit, Rendering
 from xlgrid.products.encode import Encoder
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from xlgrid.exhibits.drawing.sheet import Sheet
+    from xlgrid.plan.plan import Plan
+    from xlgrid.study.schema import Study
 
 # Where a token of a text may attend to.
 SHARES = ("own text", "other text", "special tokens")
@@ -72,10 +74,10 @@ class PairAttention(Exhibit):
             raise ValueError("`texts` needs two texts with at least a word each")
         return self
 
-    def encoders_read(self, study: StudyView) -> list[Encoder]:
+    def encoders_read(self, study: "Study") -> list[Encoder]:
         return [Encoder(study.name, name) for name in self.encoders]
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from among("encoders", "encoder", self.encoders, study.encoders)
         for name in self.encoders:
             entry = study.encoders.get(name)
@@ -87,7 +89,7 @@ class PairAttention(Exhibit):
             if scratch and isinstance(self.layer, int) and self.layer > scratch.layers:
                 yield f"layer: encoder {name} has {scratch.layers} layers, got {self.layer}: lower it, or write middle"
 
-    def rendering(self, plan: PlanView) -> Rendering:
+    def rendering(self, plan: "Plan") -> Rendering:
         folders = {name: Path(plan.owned(Encoder(plan.study.name, name)).folder) for name in self.encoders}
         weights = {
             name: attention_on(folder, self.texts, self.layer) if (folder / "config.json").exists() else None

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from xlgrid.exhibits.exhibit import OfCells, Rendering, StudyView
+from xlgrid.exhibits.exhibit import OfCells, Rendering
 from xlgrid.languages.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from xlgrid.exhibits.drawing.sheet import Sheet
+    from xlgrid.study.schema import Study
 
 
 class Best(OfCells):
@@ -23,7 +24,7 @@ class Best(OfCells):
         "method", description="the axis whose values name the columns"
     )
 
-    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+    def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         return Rendering(self.sheet(cells))
 
     def sheet(self, cells: "pd.DataFrame") -> "Sheet":

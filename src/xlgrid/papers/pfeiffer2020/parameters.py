@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pydantic import Field
 
 from xlgrid.base.names import among, unknown
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
+from xlgrid.exhibits.exhibit import Exhibit, Rendering
 from xlgrid.products.encode import Encoder
 from xlgrid.results.naming import Published
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
     from xlgrid.exhibits.drawing.sheet import Sheet
+    from xlgrid.plan.plan import Plan
+    from xlgrid.study.schema import Study
 
 MILLION = 1e6
 # Column of the table -> column of the CSV and what it is divided by: millions, and percent of the encoder.
@@ -60,28 +62,28 @@ class Parameters(Exhibit):
     def files(self, compare: bool = False) -> list[str]:
         return [str(self.published.path)] if self.published else []
 
-    def encoders_read(self, study: StudyView) -> list[Encoder]:
+    def encoders_read(self, study: "Study") -> list[Encoder]:
         """The encoders whose sizes the library does not know."""
         from xlgrid.data.published import HUB
 
         published = {name: study.encoders[name].repository for name in self.encoders}
         return [Encoder(study.name, name) for name, on_hub in published.items() if not on_hub or on_hub.name not in HUB]
 
-    def settings(self, study: StudyView) -> list[str]:
+    def settings(self, study: "Study") -> list[str]:
         methods = [study.methods[name].model_dump_json() for name in self.methods]
         # Without defaults, so that a field that encoders get later makes no exhibit again.
         encoders = [study.encoders[name].model_dump_json(exclude_defaults=True) for name in self.encoders]
         return [*super().settings(study), *methods, *encoders]
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from among("encoders", "encoder", self.encoders, study.encoders)
         yield from among("methods", "method", self.methods, study.methods)
 
-    def rendering(self, plan: PlanView) -> Rendering:
+    def rendering(self, plan: "Plan") -> Rendering:
         counted = self.counts(plan)
         return Rendering(self.sheet(counted), counted)
 
-    def counts(self, plan: PlanView) -> "pd.DataFrame":
+    def counts(self, plan: "Plan") -> "pd.DataFrame":
         """The numbers of the exhibit.
 
         Returns:

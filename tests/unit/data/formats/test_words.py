@@ -1,9 +1,5 @@
 """Files of words: CoNLL-U, and the ways in which NER corpora write a word and its label on a line."""
 
-import bz2
-import gzip
-import lzma
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -123,27 +119,6 @@ def test_a_line_within_a_sentence_that_lacks_its_label_is_no_comment(tmp_path: P
         read_table(tmp_path / "x.tsv", NER)
 
 
-COMPRESSED = [("gz", gzip.compress), ("xz", lzma.compress), ("bz2", bz2.compress)]
-
-
-@pytest.mark.parametrize(("end", "compress"), COMPRESSED)
-@pytest.mark.parametrize("name", ["x.txt", "x.conll", "x.tsv", "x.iob2"])
-def test_files_of_words_may_be_compressed(
-    tmp_path: Path, name: str, end: str, compress: Callable[[bytes], bytes]
-) -> None:
-    path = tmp_path / f"{name}.{end}"
-    path.write_bytes(compress(b"Nairobi\tB-LOC\n#\tO\n2021\tB-DATE\n\nAda\tB-PER\n"))
-    assert read_table(path, NER).to_pydict() == EXPECTED
-
-
-@pytest.mark.parametrize(("end", "compress"), COMPRESSED)
-def test_conllu_may_be_compressed(tmp_path: Path, end: str, compress: Callable[[bytes], bytes]) -> None:
-    (tmp_path / "fr.conllu").write_text(CONLLU, encoding="utf-8")
-    path = tmp_path / f"fr.conllu.{end}"
-    path.write_bytes(compress(CONLLU.encode()))
-    assert read_table(path, POS) == read_table(tmp_path / "fr.conllu", POS)
-
-
 def test_named_columns_may_be_followed_by_others_in_some_lines(tmp_path: Path) -> None:
     """Universal NER has two more columns in the lines of entities."""
     (tmp_path / "en.iob2").write_text("# text = Bush nominated\n1\tBush\tB-PER\t-\tann\n2\tnominated\tO\n")
@@ -192,12 +167,6 @@ def test_a_column_that_a_line_lacks_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.conll").write_text("a X O\nb X\n")
     with pytest.raises(ValueError, match=r"line 2: expected at least 3 columns, .* got 'b X'"):
         read_table(tmp_path / "x.conll", NER._replace(columns=("tokens", "_", "ner_tags")))
-
-
-def test_bytes_that_are_no_text_are_named_by_their_line(tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_bytes(b"a O\n\xff O\n")
-    with pytest.raises(ValueError, match=r"x\.txt, line 2, byte \d+: not UTF-8"):
-        read_table(tmp_path / "x.txt", NER)
 
 
 def test_a_task_without_words_does_not_read_such_files(tmp_path: Path) -> None:

@@ -49,13 +49,6 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone(tmp_path: Path) -> None
     assert {name: mpl.rcParams[name] for name in before} == before
 
 
-def test_axes_without_a_figure_are_an_error() -> None:
-    ax = panel()
-    ax.remove()
-    with pytest.raises(ValueError, match="belong to no figure"):
-        plots.figure_of(ax)
-
-
 def test_contrast_is_that_of_wcag() -> None:
     black, white, grey = (0, 0, 0), (1, 1, 1), (0x76 / 255,) * 3
     assert plots.contrast(black, white) == plots.contrast(white, black) == pytest.approx(21)

@@ -55,10 +55,10 @@ def test_a_label_stands_once_for_neighbours_that_agree_in_all_keys_before_it() -
     table = ElementTree.fromstring(printing.html(three_keys()))
     labels = [[(key.text, key.get("rowspan")) for key in row.findall("th")] for row in table.findall("tbody/tr")]
     assert labels == [
-        [("xnli", "3"), ("en", "2"), ("madx", None)],
+        [("xnli", "3"), ("en", "2"), ("adapters", None)],
         [("bitfit", None)],
-        [("fr", "1"), ("madx", None)],
-        [("paws", "1"), ("fr", "1"), ("madx", None)],
+        [("fr", "1"), ("adapters", None)],
+        [("paws", "1"), ("fr", "1"), ("adapters", None)],
     ]
 
 

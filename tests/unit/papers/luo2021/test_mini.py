@@ -3,7 +3,7 @@
 import pytest
 from paper_fixture import ROOT
 
-from xlgrid.data.sources import Origin
+from xlgrid.data.origins.origin import Origin
 from xlgrid.methods import make
 from xlgrid.papers.luo2021.labelled import Unlabelled
 from xlgrid.papers.luo2021.pair_attention import PairAttention

@@ -32,6 +32,10 @@ def test_the_best_source_is_another_language_with_its_lead(tmp_path: Path) -> No
     assert best(cells(), tmp_path) == {"en": "de 70.5 (−10.0)", "fr": "en 50.5 (−10.0)"}
 
 
+def test_the_best_source_has_the_lowest_score_where_less_is_better(tmp_path: Path) -> None:
+    assert best(cells().assign(metric="perplexity"), tmp_path) == {"en": "fr 60.5 (10.0)", "fr": "de 40.5 (10.0)"}
+
+
 def test_a_mix_with_the_target_is_left_out(tmp_path: Path) -> None:
     frame = cells()
     mix = frame[frame["source"] == "en"].assign(source="en+de", score=99.0)

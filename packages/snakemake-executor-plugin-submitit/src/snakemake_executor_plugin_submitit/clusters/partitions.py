@@ -131,14 +131,14 @@ def _partition(name: str, limits: Any, where: str) -> Partition:
 def _limit(key: str, text: Any, where: str) -> float:
     number = None
     if isinstance(text, str):
-        number = _minutes(text) if key == "max_runtime" else float(text) if text.isdecimal() else None
+        number = read_minutes(text) if key == "max_runtime" else float(text) if text.isdecimal() else None
     if number is None:
         allowed = "minutes, or a time such as 1-12:00:00, 36h and 2d" if key == "max_runtime" else "a whole number"
         raise ValueError(f"{where}: {key} must be {allowed}, got {text!r}")
     return number
 
 
-def _minutes(text: str) -> float | None:
+def read_minutes(text: str) -> float | None:
     """The minutes of a time; None for what is none."""
     if text.lower() in ("unlimited", "infinite", "inf", ".inf"):
         return math.inf

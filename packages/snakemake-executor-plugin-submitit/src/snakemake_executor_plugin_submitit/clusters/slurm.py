@@ -1,6 +1,7 @@
 """Slurm, through its commands and the script of submitit."""
 
 import contextlib
+import math
 import os
 import re
 import shlex
@@ -12,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE, TIMEOUTS, Cluster, Refused, plain, python
-from snakemake_executor_plugin_submitit.clusters.partitions import choose, read_partitions
+from snakemake_executor_plugin_submitit.clusters.partitions import choose, read_minutes, read_partitions
 from snakemake_executor_plugin_submitit.process import NODE, threads
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.worker import Worker
@@ -186,7 +187,7 @@ class Slurm(Cluster):
             return
         for line in listing.splitlines():
             entries = dict(re.findall(r"(\S+?)=(\S*)", line))
-            limit = _minutes(entries.get("MaxTime", ""))
+            limit = _limit(entries.get("MaxTime", ""))
             if limit is not None:
                 names = [entries.get("PartitionName", ""), *([""] if entries.get("Default") == "YES" else [])]
                 self.limits |= dict.fromkeys(names, limit)
@@ -194,7 +195,7 @@ class Slurm(Cluster):
         with contextlib.suppress(OSError):
             listing = self.commands.run("sacctmgr", "--noheader", "--parsable2", "show", "qos", "format=Name,MaxWall")
             rows = (line.partition("|") for line in listing.splitlines())
-            self.services = {name: limit for name, _, text in rows if (limit := _minutes(text)) is not None}
+            self.services = {name: limit for name, _, text in rows if (limit := _limit(text)) is not None}
 
     def longest(self, request: Request, minutes: int) -> int | None:
         options = dict(request.options) | extra(request)
@@ -520,13 +521,10 @@ def _write_pickle(path: Path, bundle: Path, minutes: int) -> None:
     delayed.dump(path)
 
 
-def _minutes(text: str) -> int | None:
-    """The minutes of a time of Slurm, such as 1-12:00:00; None for UNLIMITED."""
-    match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+):\d+", text)
-    if not match:
-        return None
-    days, hours, minutes = (int(number or 0) for number in match.groups())
-    return (days * 24 + hours) * 60 + minutes
+def _limit(text: str) -> int | None:
+    """The minutes of a limit that Slurm prints, such as 1-12:00:00; None for UNLIMITED."""
+    minutes = read_minutes(text)
+    return None if minutes is None or minutes == math.inf else int(minutes)
 
 
 def _refusal(message: str) -> Exception:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlgrid.base.names import among
-from xlgrid.data.sources import SPLITS, no_data
+from xlgrid.data.origins.origin import SPLITS
+from xlgrid.data.sources import no_data
 from xlgrid.languages.sources import Target
 from xlgrid.study.languages import LANGUAGE
 
