@@ -42,6 +42,7 @@ workflow.source_path("../envs/xlgrid.post-deploy.sh")
 
 # The studies that they extend make a part of their files.
 PLANS = plans.with_ancestors(NAMED)
+DOWNLOADS = plans.downloads_of(PLANS)
 
 
 wildcard_constraints:
@@ -113,7 +114,7 @@ def job(**differing):
 def archives(file):
     """The archives from which a file of `downloads` is made."""
     try:
-        return plans.archives_of(PLANS, file)
+        return DOWNLOADS.archives(file)
     except ValueError as error:
         raise WorkflowError(str(error)) from None
 

@@ -131,14 +131,14 @@ rule download:
     log:
         "downloads/{file}.log",
     wildcard_constraints:
-        file=plans.download_regex(PLANS, "download"),
+        file=DOWNLOADS.regex("download"),
     conda:
         "../envs/xlgrid.yaml"
     resources:
         **job(),
     params:
-        url=lambda wildcards: plans.download_of(PLANS, wildcards.file).urls[0],
-        options=lambda wildcards: plans.download_of(PLANS, wildcards.file).entry.options,
+        url=lambda wildcards: DOWNLOADS.find(wildcards.file).urls[0],
+        options=lambda wildcards: DOWNLOADS.find(wildcards.file).entry.options,
         lock=SETTINGS.hub_lock,
     shell:
         r"""
@@ -155,14 +155,14 @@ rule download_archive:
     log:
         "downloads/{address}.log",
     wildcard_constraints:
-        address=plans.download_regex(PLANS, "download_archive"),
+        address=DOWNLOADS.regex("download_archive"),
     conda:
         "../envs/xlgrid.yaml"
     resources:
         **job(),
     params:
-        url=lambda wildcards: plans.archive_at(PLANS, wildcards.address).url,
-        options=lambda wildcards: plans.archive_at(PLANS, wildcards.address).entry.options,
+        url=lambda wildcards: DOWNLOADS.archive(wildcards.address).url,
+        options=lambda wildcards: DOWNLOADS.archive(wildcards.address).entry.options,
         lock=SETTINGS.hub_lock,
     shell:
         r"""
@@ -181,13 +181,13 @@ rule unpack:
     log:
         "downloads/{file}.log",
     wildcard_constraints:
-        file=plans.download_regex(PLANS, "unpack"),
+        file=DOWNLOADS.regex("unpack"),
     conda:
         "../envs/xlgrid.yaml"
     resources:
         **job(),
     params:
-        member=lambda wildcards: plans.download_of(PLANS, wildcards.file).member,
+        member=lambda wildcards: DOWNLOADS.find(wildcards.file).member,
     shell:
         "xlgrid unpack {input.archive:q} {params.member:q} --output {output:q} 2> {log:q}"
 
@@ -201,13 +201,13 @@ rule join_bitext:
     log:
         "downloads/{folder}.log",
     wildcard_constraints:
-        folder=plans.download_regex(PLANS, "join_bitext"),
+        folder=DOWNLOADS.regex("join_bitext"),
     conda:
         "../envs/xlgrid.yaml"
     resources:
         **job(runtime=600),
     params:
-        pair=lambda wildcards: plans.download_of(PLANS, f"{wildcards.folder}/train.jsonl").pair,
+        pair=lambda wildcards: DOWNLOADS.find(f"{wildcards.folder}/train.jsonl").pair,
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid join-bitext {params.pair:q} {input.archives:q} --output {params.folder:q} 2> {log:q}"
@@ -220,7 +220,7 @@ rule by_hand:
     log:
         "downloads/{file}.log",
     wildcard_constraints:
-        file=plans.download_regex(PLANS, "by_hand"),
+        file=DOWNLOADS.regex("by_hand"),
     # Before jobs that take long.
     priority: 100
     conda:
@@ -228,7 +228,7 @@ rule by_hand:
     resources:
         **job(),
     params:
-        how=lambda wildcards: plans.download_of(PLANS, wildcards.file).entry.by_hand,
+        how=lambda wildcards: DOWNLOADS.find(wildcards.file).entry.by_hand,
     shell:
         "echo There is no {output:q}, and no rule makes it: {params.how:q} 2>&1 | tee {log:q} >&2; exit 1"
 

@@ -1,10 +1,9 @@
-"""One column of a local file or of a data set on the Hub, row by row, in memory that does not grow with the rows."""
+"""What is done to rows that are read one after another, in memory that does not grow with the rows."""
 
 import sys
 import time
 from collections.abc import Generator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from xlgrid.data.formats import Rows
@@ -35,34 +34,7 @@ class Progress:
         print(line, file=sys.stderr, flush=True)
 
 
-def stream(
-    source: OfFiles, column: str, language: str, split: str, lock: str | Path | None, documents: bool = False
-) -> tuple[Generator[tuple[int, Any], None, None], str]:
-    """A column of a split of a source in a language: number and value of each row that `where` and `limit` select.
-
-    Data of the Hub are read over the network as the caller asks for rows, and nothing is kept on disk. Rows are numbered
-    from 0 after the selection by `where`. In plain text, a line is a row, also where it is empty, so that parallel files keep the
-    numbers of their lines.
-
-    Args:
-        documents: a row of plain text is a document, which ends at an empty line, not a line.
-
-    Returns:
-        The rows, which a caller who leaves some unread has to close, and a name of the source for messages.
-
-    Raises:
-        FileNotFoundError: a local file does not exist.
-        ValueError: the Hub refuses; while reading: data are damaged, a column is missing, or no row is as `where` says.
-    """
-    original = next((old for old, new in source.rename.items() if new == column), column)
-    columns = (original, *source.where)
-    source_rows, where = source.rows(columns, language, split, lock)
-    if documents and source.is_lines:
-        source_rows = _documents(source_rows, where)
-    return _selected(source_rows, source, where), where
-
-
-def _documents(lines: Rows, where: str) -> Rows:
+def documents(lines: Rows, where: str) -> Rows:
     """The documents of a text: lines up to an empty one, joined by line breaks."""
     document: list[str] = []
     length = 0
@@ -83,7 +55,14 @@ def _documents(lines: Rows, where: str) -> Rows:
             yield ("\n".join(document),)
 
 
-def _selected(source_rows: Rows, source: OfFiles, where: str) -> Generator[tuple[int, Any], None, None]:
+def selected(source_rows: Rows, source: OfFiles, where: str) -> Generator[tuple[int, Any], None, None]:
+    """Number and first value of each row that `where` and `limit` of a source select by the values after the first.
+
+    Rows are numbered from 0 after the selection by `where`.
+
+    Raises:
+        ValueError: no row is as `where` says.
+    """
     # Column of `where` -> some values of the rows that it rejected.
     rejected: dict[str, set[str]] = {column: set() for column in source.where}
     kept = 0

@@ -218,7 +218,8 @@ def fetched_text(
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: as `xlgrid.data.streams.stream`; text from the Hub has no lock file.
+        ValueError: the Hub refuses, or text from the Hub has no lock file; while reading: data are damaged, a column is missing, or no row is as
+            `where` says.
     """
     if language in settings.files:
         file = Files.model_validate({"local": settings.files[language]})
@@ -234,8 +235,11 @@ def _texts(
     source: OfFiles, language: str, settings: TextSettings, lock: str | Path | None
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
     column = formats.COLUMN if source.is_lines else str(settings.column)
-    numbered, where = streams.stream(source, column, language, "train", lock, settings.documents)
-    return _checked(numbered, where, column), where
+    original = next((old for old, new in source.rename.items() if new == column), column)
+    rows, where = source.rows((original, *source.where), language, "train", lock)
+    if settings.documents and source.is_lines:
+        rows = streams.documents(rows, where)
+    return _checked(streams.selected(rows, source, where), where, column), where
 
 
 def _checked(

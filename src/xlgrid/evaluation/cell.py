@@ -69,7 +69,7 @@ def evaluate(
     model = trained.model_of(finished, encoder, data, text_run, parsed.step)
     language, weights = None, []
     if text_run:
-        source, step = trained.text_source(text_run), parsed.step
+        source, step = deltas.read_run(text_run)["recipe"]["source"], parsed.step
         language = source if step is None else f"{source}@{step}"
         weights = [str(text_run if step is None else deltas.snapshot_path(text_run, step))]
     stack = trained.stack(model, method, data, recipe.task, language)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xlgrid.base.device import default_device
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
-from xlgrid.languages.sources import Source
 from xlgrid.methods import Method, make
 from xlgrid.models import by_language, deltas, fit, load, precision
 from xlgrid.training.recipe import Recipe, Training
@@ -140,15 +139,6 @@ def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
     model = _take(encoder, tokens)
     fit.check_head(model, head)
     return model
-
-
-def text_source(text_run: Path) -> Source:
-    """The source of a run on text, from its `run.json`.
-
-    Raises:
-        FileNotFoundError, ValueError: as `read`.
-    """
-    return Source(deltas.read_run(text_run)["recipe"]["source"])
 
 
 def preload(encoder: str | Path, tokens: Tokens) -> None:

@@ -167,15 +167,6 @@ def load_text_run(
     by_language.give(model, trained, Source(record["recipe"]["source"]).languages)
 
 
-def load_run(folder: Path, model: "PreTrainedModel", method: "Method", head: "Head") -> None:
-    """Put all weights that a run of `method` has trained, with its head, into an installed model.
-
-    Raises:
-        FileNotFoundError, ValueError: as `load_delta`.
-    """
-    load_delta(folder / DELTA, model, method, head, read_run(folder)["digest"])
-
-
 def load_delta(path: Path, model: "PreTrainedModel", method: "Method", head: "Head", digest: str) -> None:
     """Put the tensors of a `delta.safetensors` into an installed model.
 

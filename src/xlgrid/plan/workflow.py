@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from glob import escape, glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +12,7 @@ from pydantic import Field, ValidationError
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Strict, plainly
-from xlgrid.data import downloads
-from xlgrid.data.origins.origin import SPLITS
+from xlgrid.data.downloads import Downloads
 from xlgrid.plan.explain import explain, refusal
 from xlgrid.plan.load import is_path, load_plan, study_named
 from xlgrid.plan.load import study_path as study_path
@@ -174,113 +172,10 @@ def _begin(paths: Iterable[str]) -> str:
     return rf"/(?:{'|'.join(patterns) or '(?!)'})(?:/|\.[a-z]+$)"
 
 
-def download_regex(plans: Mapping[str, Plan], rule: str) -> str:
-    """A regular expression that matches the files of `downloads` of all studies that a rule makes.
-
-    A file that a person gets is no output of a rule once it is there, so that Snakemake never deletes it to make it again. A file that several
-    entries match is made by the rule of the entry that wins, and by no other.
-
-    Args:
-        rule: download, unpack, join_bitext, by_hand, or download_archive, whose files are the addresses of archives.
-    """
-    expressions = []
-    entries = _downloads(plans)
-    for path, entry in entries.items():
-        others = downloads.winners(entries, path)
-        if rule == "download_archive" and _has_archives(entry):
-            expressions.append(_place_of_archives(entry))
-        elif rule == "join_bitext" == _rule_of(entry):
-            # One job writes all splits in a folder, and so would write over a split that has another entry.
-            folders = [other.rpartition("/")[0] for other in others if _has_split(other)]
-            folder = path.removesuffix(downloads.SPLIT_FILES)
-            expressions.append(_none_of(map(downloads.regex, folders), r"(?:/[^/]+\.jsonl)?") + downloads.regex(folder))
-        elif rule == _rule_of(entry):
-            there = sorted(glob(re.sub(r"\{\w+\}", "*", escape(path)))) if rule == "by_hand" else ()
-            expressions.append(
-                _none_of([*map(re.escape, there), *map(downloads.regex, others)]) + downloads.regex(path)
-            )
-    return "|".join(expressions) or "(?!)"
-
-
-def _none_of(expressions: Iterable[str], end: str = "") -> str:
-    """A regular expression before another one, which then matches nothing that one of `expressions`, followed by `end`, matches."""
-    joined = "|".join(expressions)
-    return joined and f"(?!(?:{joined}){end}$)"
-
-
-def _has_split(path: str) -> bool:
-    """Whether a path of `downloads` stands for a file that `join_bitext` writes in the same folder."""
-    name = downloads.regex(path.rpartition("/")[2])
-    return any(re.fullmatch(name, f"{split}.jsonl") for split in SPLITS)
-
-
-def _rule_of(entry: downloads.Download) -> str:
-    """The rule that makes the files of an entry."""
-    if entry.url is None:
-        return "by_hand"
-    return "join_bitext" if entry.corpora else "unpack" if entry.member else "download"
-
-
-def _downloads(plans: Mapping[str, Plan]) -> dict[str, downloads.Download]:
-    """Path -> entry, of all studies. The entries of a study come before those of the studies that it extends, and so win."""
-    entries: dict[str, downloads.Download] = {}
+def downloads_of(plans: Mapping[str, Plan]) -> Downloads:
+    """The files that the rules download for all studies. The entries of a study win over those of the studies that it extends."""
     # Among the plans, a study follows those that it extends.
-    for plan in reversed([*plans.values()]):
-        entries |= {path: entry for path, entry in plan.study.downloads.items() if path not in entries}
-    return entries
-
-
-def download_of(plans: Mapping[str, Plan], file: str) -> downloads.Found:
-    """The entry of a file that the rules download.
-
-    Raises:
-        ValueError: there is none for just this file, or nothing has what it needs.
-    """
-    found = downloads.find(_downloads(plans), file)
-    if problem := "no study has it in `downloads`" if found is None else found.problem:
-        raise ValueError(f"{file}: {problem}")
-    assert found
-    return found
-
-
-def archives_of(plans: Mapping[str, Plan], file: str) -> list[str]:
-    """The archives from which a file is made."""
-    return [f"{downloads.ARCHIVES}/{downloads.address(url)}" for url in download_of(plans, file).urls]
-
-
-class Archive(NamedTuple):
-    """An archive with files of `downloads`.
-
-    Attributes:
-        url: its address.
-        entry: the settings of the files.
-    """
-
-    url: str
-    entry: downloads.Download
-
-
-def archive_at(plans: Mapping[str, Plan], place: str) -> Archive:
-    """The archive at a place below the folder of archives.
-
-    Raises:
-        ValueError: there is none.
-    """
-    for entry in _downloads(plans).values():
-        url = str(entry.url)
-        if _has_archives(entry) and re.fullmatch(_place_of_archives(entry), place):
-            scheme = url.partition("://")[0]
-            return Archive(f"{scheme}://{'/' if scheme == 'file' else ''}{place}", entry)
-    raise ValueError(f"no study has an archive at {place} in `downloads`")
-
-
-def _has_archives(entry: downloads.Download) -> bool:
-    return bool(entry.member or entry.corpora)
-
-
-def _place_of_archives(entry: downloads.Download) -> str:
-    """A regular expression that matches the places of the archives of an entry. A corpus is a name and a version."""
-    return downloads.regex(downloads.address(str(entry.url)).replace("{corpus}", "{corpus}/{version}"))
+    return Downloads(plan.study.downloads for plan in reversed([*plans.values()]))
 
 
 def product(kind: type[Product], wildcards: Any, **fixed: str) -> Product:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
     from xlgrid.study.tasks import TaskEntry
-    from xlgrid.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,12 @@ class Data(Product):
         entry = study.tasks[self.task]
         if entry.data is None:
             return None
-        made = entry.data.made_of(self.split, self.language)
+        origin, made = entry.data.of(self.split, self.language), entry.data.made_of(self.split, self.language)
         described = made.of_rows(entry.task) if made else entry.task
-        return local_rows(entry.data.of(self.split, self.language), described, self.language, self.split)
+        files = origin.paths_of(self.language, self.split, described.head.has_pairs_only)
+        if not files or not origin.has(self.language) or not all(Path(file).is_file() for file in files):
+            return None
+        return read_data(origin, described, self.language, self.split, "")
 
 
 @dataclass(frozen=True)
@@ -154,18 +156,6 @@ class Text(Product):
 
     def origin(self, study: "Study") -> "Origin | None":
         return study.text.data if study.text.fetches(self.language) else None
-
-
-def local_rows(origin: "Origin", described: "Task", code: str, split: str) -> "pa.Table | None":
-    """The rows of a split in a language or pair, as the job reads them; None if they are not in local files.
-
-    Raises:
-        ValueError: the files are damaged, or do not fit the task.
-    """
-    files = origin.paths_of(code, split, described.head.has_pairs_only)
-    if not files or not origin.has(code) or not all(Path(file).is_file() for file in files):
-        return None
-    return read_data(origin, described, code, split, "")
 
 
 def columns_of(task: "TaskEntry") -> str:

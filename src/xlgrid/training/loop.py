@@ -187,7 +187,8 @@ class Loop:
         if start:
             deltas.load_text_run(start, self.model, self.method)
         if first:
-            deltas.load_run(first, self.model, self.method, self.head)
+            digest = deltas.read_run(first)["digest"]
+            deltas.load_delta(first / deltas.DELTA, self.model, self.method, self.head, digest)
         first_token.read_first_token(self.model, self.head)
         self.model.to(self.device)
 

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from scratch_fixture import pretrain
@@ -280,10 +278,3 @@ def test_a_cell_has_every_metric_of_its_task(world: Path, kind: str, tmp_path: P
     assert cell["n"] == len(outcomes) == len(data(world, kind, "qb1", "dev"))
     assert cell["scores"] == {name: metric(name).score(outcomes) for name in task(kind).metrics}
     assert json.loads((run / "run.json").read_text())["n_train"] == 28
-
-
-def test_numbers_are_labels_of_choices_as_they_are(tmp_path: Path, world: Path) -> None:
-    rows = [row | {"label": int(row["label"])} for row in data(world, "siqa")]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
-    tokenize([tmp_path / "t.parquet"], world / "encoder", "siqa", LENGTHS["siqa"], tmp_path / "t.arrow")
-    assert np.array_equal(labels(batches.read(tmp_path / "t.arrow")), labels(tokens(world, "siqa")))

@@ -19,6 +19,7 @@ from transformers import (
     XmodConfig,
 )
 
+from xlgrid.heads.families import FAMILIES
 from xlgrid.models import lm_head
 
 SIZES = {"vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
@@ -42,7 +43,7 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("kind", [*CONFIGS])
+@pytest.mark.parametrize("kind", [kind for kind in CONFIGS if kind in FAMILIES])
 def test_a_head_is_missing_where_the_model_of_transformers_has_none(kind: str, tmp_path: Path) -> None:
     for maker in (AutoModel, AutoModelForSequenceClassification, AutoModelForMaskedLM):
         maker.from_config(CONFIGS[kind]).save_pretrained(tmp_path / maker.__name__)

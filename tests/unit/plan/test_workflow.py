@@ -208,77 +208,6 @@ def test_the_rules_know_the_studies_that_a_study_extends() -> None:
         workflow.load_plans(SETTINGS, ["results/three/encoders/tiny/model.safetensors"])
 
 
-DOWNLOADS = {
-    "text/{code}.txt": {"url": "https://a.test/{code}"},
-    "mine/model.bin": {"url": "file:///srv/mine.zip", "member": "model.bin"},
-    "opus/{pair}/{split}.jsonl": {"url": "https://o.test/{corpus}/{pair}.zip", "corpora": {"Books/v1": ["de", "en"]}},
-    "own/{code}/{split}.tsv": {"by_hand": "ask"},
-}
-
-
-@pytest.fixture
-def downloading() -> dict[str, Plan]:
-    Path("studies/one.yaml").write_text(STUDY + yaml.safe_dump({"downloads": DOWNLOADS}))
-    return workflow.load_plans(SETTINGS, [])
-
-
-@pytest.mark.parametrize(
-    ("file", "rule"),
-    [
-        ("text/en.txt", "download"),
-        ("mine/model.bin", "unpack"),
-        ("srv/mine.zip", "download_archive"),
-        ("opus/de-en", "join_bitext"),
-        ("o.test/Books/v1/de-en.zip", "download_archive"),
-        ("own/de/train.tsv", "by_hand"),
-        ("text/more/en.txt", None),
-        ("mine/config.json", None),
-        ("text/en.txt.gz", None),
-    ],
-)
-def test_one_rule_makes_a_file_of_downloads(downloading: dict[str, Plan], file: str, rule: str | None) -> None:
-    rules = ("download", "download_archive", "unpack", "join_bitext", "by_hand")
-    matching = [name for name in rules if re.fullmatch(workflow.download_regex(downloading, name), file)]
-    assert matching == ([rule] if rule else [])
-
-
-OVERLAPPING = {
-    "cc100/{code}.txt.xz": {"url": "https://a.test/{code}"},
-    "cc100/en.txt.xz": {"by_hand": "ask"},
-    "cc100/x.{kind}.xz": {"url": "https://a.test/x.tar", "member": "{kind}"},
-    "{folder}/{file}.xz": {"by_hand": "ask"},
-    "opus/{pair}/{split}.jsonl": {"url": "https://o.test/{corpus}/{pair}.zip", "corpora": {"Books/v1": ["de", "en"]}},
-    "opus/de-en/{split}.jsonl": {"by_hand": "ask"},
-    "opus/en-de/test.jsonl": {"url": "https://a.test/test"},
-    "opus/en-fr/notes.jsonl": {"by_hand": "ask"},
-}
-
-
-@pytest.mark.parametrize(
-    ("file", "rule"),
-    [
-        ("cc100/de.txt.xz", "download"),
-        ("cc100/en.txt.xz", "by_hand"),
-        ("cc100/x.txt.xz", "download"),
-        ("cc100/x.dic.xz", "unpack"),
-        ("cc100/de.dic.xz", "by_hand"),
-        ("opus/de-en/train.jsonl", "join_bitext"),
-        ("opus/en-fr/train.jsonl", "join_bitext"),
-        ("opus/en-fr/notes.jsonl", "by_hand"),
-        ("opus/en-de/test.jsonl", "download"),
-        # The job of the folder would write over the test set.
-        ("opus/en-de/train.jsonl", None),
-    ],
-)
-def test_the_rule_of_the_entry_that_wins_makes_a_file_of_several_entries(file: str, rule: str | None) -> None:
-    Path("studies/one.yaml").write_text(STUDY + yaml.safe_dump({"downloads": OVERLAPPING}, sort_keys=False))
-    plans = workflow.load_plans(SETTINGS, [])
-    # The outputs of the rules, as Snakemake matches them.
-    ends = dict.fromkeys(("download", "unpack", "by_hand"), "") | {"join_bitext": r"/(train|dev|test)\.jsonl"}
-    outputs = {name: f"(?P<file>{workflow.download_regex(plans, name)}){end}$" for name, end in ends.items()}
-    assert [name for name, output in outputs.items() if re.match(output, file)] == ([rule] if rule else [])
-
-
 @pytest.mark.parametrize("study", ["one", "two"])
 @pytest.mark.parametrize("own", ["text/{name}.txt", "{folder}/{code}.txt"], ids=["another", "inherited"])
 def test_a_pattern_of_a_derived_study_wins_over_those_that_it_inherits(study: str, own: str) -> None:
@@ -289,31 +218,6 @@ def test_a_pattern_of_a_derived_study_wins_over_those_that_it_inherits(study: st
     Path("studies/two.yaml").write_text(yaml.safe_dump(derived))
     plans = workflow.load_plans(SETTINGS, [f"results/{study}/report.html"])
     expected = ["https://a.test/two" if study == "two" else "https://a.test/one"]
-    assert workflow.download_of(workflow.with_ancestors(plans), "text/en.txt").urls == expected
+    assert workflow.downloads_of(workflow.with_ancestors(plans)).find("text/en.txt").urls == expected
     found = find(plans[study].study.downloads, "text/en.txt")
     assert found and found.urls == expected
-
-
-def test_without_downloads_the_rules_make_nothing() -> None:
-    assert workflow.download_regex(workflow.load_plans(SETTINGS, []), "download") == "(?!)"
-
-
-def test_a_file_that_a_person_has_brought_is_no_output_of_a_rule(downloading: dict[str, Plan]) -> None:
-    Path("own/de").mkdir(parents=True)
-    Path("own/de/train.tsv").touch()
-    made = workflow.download_regex(downloading, "by_hand")
-    assert re.fullmatch(made, "own/de/dev.tsv") and not re.fullmatch(made, "own/de/train.tsv")
-
-
-def test_archives_are_found_by_their_places(downloading: dict[str, Plan]) -> None:
-    for file in ("mine/model.bin", "opus/en-de/train.jsonl"):
-        [archive] = workflow.archives_of(downloading, file)
-        [url] = workflow.download_of(downloading, file).urls
-        assert workflow.archive_at(downloading, archive.removeprefix("downloads/")).url == url
-    with pytest.raises(ValueError, match="no study has an archive at"):
-        workflow.archive_at(downloading, "o.test/de-en.zip")
-
-
-def test_a_pair_without_a_corpus_is_an_error(downloading: dict[str, Plan]) -> None:
-    with pytest.raises(ValueError, match="has en-yo: add one that has it"):
-        workflow.archives_of(downloading, "opus/en-yo/train.jsonl")

@@ -274,7 +274,7 @@ def test_the_task_of_bitext_has_pairs_of_texts(tmp_path: Path, task: dict[str, A
 
 def test_the_next_row_of_a_text_goes_on_with_it(tmp_path: Path) -> None:
     keys = pretrained()
-    scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en"], "adjacent": "next"}
+    scratch = {"languages": ["en"], "objective": "mlm+tlm", "adjacent": "next"}
     keys["encoders"]["other"] = {"scratch": scratch}
     load_study(write(tmp_path, yaml.safe_dump(keys)))
     del keys["tasks"]["pretraining"]["options"]

@@ -1,5 +1,7 @@
-"""Files from elsewhere than the Hub: `entries` says which a study names, `curl` gets them, `archives` and `bitext` read what came."""
+"""Files from elsewhere than the Hub: `entries` says which a study names, `rules` which rule makes each, `curl` gets them, `archives` and
+`bitext` read what came."""
 
-from xlgrid.data.downloads.entries import ARCHIVES, SPLIT_FILES, Download, Found, address, find, regex, winners
+from xlgrid.data.downloads.entries import Download, Found, find
+from xlgrid.data.downloads.rules import Downloads
 
-__all__ = ["ARCHIVES", "SPLIT_FILES", "Download", "Found", "address", "find", "regex", "winners"]
+__all__ = ["Download", "Downloads", "Found", "find"]

@@ -93,6 +93,18 @@ class Download(Strict):
         return self
 
     @property
+    def rule(self) -> str:
+        """The rule that makes the files."""
+        if self.url is None:
+            return "by_hand"
+        return "join_bitext" if self.corpora else "unpack" if self.member else "download"
+
+    @property
+    def has_archives(self) -> bool:
+        """Whether the files are taken out of archives."""
+        return bool(self.member or self.corpora)
+
+    @property
     def options(self) -> list[str]:
         """The options of `xlgrid download` that the entry gives."""
         given = {"--sha256": self.sha256, "--by-hand": self.by_hand}

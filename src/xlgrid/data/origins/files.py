@@ -75,6 +75,8 @@ class OfFiles(Origin):
     ) -> tuple[formats.Rows, str]:
         """The values of columns in each row of a split, read as they are asked for; and a name of the place for messages.
 
+        In plain text, a line is a row, also where it is empty, so that parallel files keep the numbers of their lines.
+
         Raises:
             FileNotFoundError, ValueError: as `xlgrid.data.formats.rows`, when it is called or while reading; or the Hub refuses.
         """

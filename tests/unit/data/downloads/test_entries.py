@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from xlgrid.data.downloads import Download, address, find, regex
+from xlgrid.data.downloads.entries import Download, address, find, regex
 
 OPUS = {
     "opus/{pair}/{split}.jsonl": Download(

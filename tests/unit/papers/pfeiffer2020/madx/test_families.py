@@ -1,4 +1,4 @@
-"""The adapters of MAD-X in encoders whose layers are not those of BERT, against the equations in float64."""
+"""The adapters of MAD-X in encoders whose layers are not those of BERT, against the equations of test_modules.py in float64."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from models_fixture import IDS, logits, model_of
+from test_modules import Array, adapted, adapter, nice, weights
 
 from xlgrid.heads.language_modelling.mlm import language_head
 from xlgrid.methods import make
 
-Array = np.ndarray
 # The paths of the input of the feed-forward block, and of the LayerNorm that reads the sum of it and of its input.
 POST_NORM = {"distilbert": ("ffn", "output_layer_norm"), "deberta": ("intermediate", "output.LayerNorm")}
 PRE_NORM = {
@@ -19,18 +19,6 @@ PRE_NORM = {
 }
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def adapted(kind: str, **options: Any) -> Any:
-    """A model with large adapters, each weight and bias of which matters."""
-    model = model_of(kind)
-    torch.manual_seed(4)
-    make("madx", options).install(model)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if not {"task", "language", "invertible"}.isdisjoint(name.split(".")):
-                parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model.eval()
 
 
 def numbers(tensor: torch.Tensor) -> Array:
@@ -51,27 +39,20 @@ def seen(model: Any, *modules: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
     return [calls[id(module)] for module in modules]
 
 
-def bottleneck(module: Any, states: Array) -> Array:
-    down, up = module.down, module.up
-    inner = np.maximum(states @ numbers(down.weight).T + numbers(down.bias), 0)
-    return inner @ numbers(up.weight).T + numbers(up.bias)
-
-
 def layer_norm(module: Any, states: Array, eps: float) -> Array:
-    centred = states - states.mean(-1, keepdims=True)
-    scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps) * numbers(module.weight)
-    return scaled if module.bias is None else scaled + numbers(module.bias)
+    centred, parameters = states - states.mean(-1, keepdims=True), weights(module)
+    scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps) * parameters["weight"]
+    return scaled + parameters.get("bias", 0)
 
 
 def root_mean_square_norm(module: Any, states: Array, eps: float) -> Array:
-    return states / np.sqrt((states**2).mean(-1, keepdims=True) + eps) * numbers(module.weight)
+    return states / np.sqrt((states**2).mean(-1, keepdims=True) + eps) * weights(module)["weight"]
 
 
 def expected(s: Array, h: Array, norm: Any, adapters: Any, wiring: str) -> Array:
     """s2, or TA + x."""
-    language, task = (
-        lambda states, name=name: bottleneck(getattr(adapters, name), states) for name in ("language", "task")
-    )
+    parameters = weights(adapters)
+    language, task = (lambda states, name=name: adapter(states, parameters, name) for name in ("language", "task"))
     if wiring == "paper":
         return task(language(norm(s)) + h) + s
     above = s + language(norm(s))
@@ -123,15 +104,6 @@ def test_a_layer_with_norms_before_its_blocks_is_the_equations_without_the_last_
         )
 
 
-def nice(adapter: Any, states: Array, forward: bool) -> Array:
-    first, second = np.split(states, 2, -1)
-    if forward:
-        first = first + bottleneck(adapter.F, second)
-        return np.concatenate([first, second + bottleneck(adapter.G, first)], -1)
-    second = second - bottleneck(adapter.G, first)
-    return np.concatenate([first - bottleneck(adapter.F, second), second], -1)
-
-
 EMBEDDED = {
     "distilbert": "embeddings.dropout",
     "deberta": "embeddings.dropout",
@@ -146,8 +118,8 @@ def test_the_first_layer_reads_what_the_invertible_adapter_returns(family: str) 
     (_, before), (_, after) = (
         seen(each, each.base_model.get_submodule(EMBEDDED[family]))[0] for each in (plain, model)
     )
-    adapter = model.base_model.get_submodule(f"{EMBEDDED[family]}.invertible")
-    np.testing.assert_allclose(numbers(after), nice(adapter, numbers(before), forward=True), atol=1e-5, rtol=0)
+    invertible = weights(model.base_model.get_submodule(f"{EMBEDDED[family]}.invertible"))
+    np.testing.assert_allclose(numbers(after), nice(numbers(before), invertible, forward=True), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("family", EMBEDDED)
@@ -156,8 +128,8 @@ def test_the_decoder_reads_what_the_inverse_returns(family: str) -> None:
     without, model = (adapted(f"{family}-mlm", tune="language", inverse=inverse) for inverse in (False, True))
     decoder = without.get_output_embeddings()
     [(states, _)] = seen(without, decoder)
-    adapter = model.base_model.get_submodule(f"{EMBEDDED[family]}.invertible")
-    inverse = nice(adapter, numbers(states), forward=False)
+    invertible = weights(model.base_model.get_submodule(f"{EMBEDDED[family]}.invertible"))
+    inverse = nice(numbers(states), invertible, forward=False)
     bias = 0 if decoder.bias is None else numbers(decoder.bias)
     np.testing.assert_allclose(numbers(logits(model)), inverse @ numbers(decoder.weight).T + bias, atol=1e-4, rtol=0)
 

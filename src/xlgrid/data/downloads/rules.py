@@ -1,0 +1,104 @@
+"""Which rule makes a file of the `downloads` of studies, and from which addresses."""
+
+import re
+from collections.abc import Iterable, Mapping
+from glob import escape, glob
+from typing import NamedTuple
+
+from xlgrid.data.downloads.entries import ARCHIVES, SPLIT_FILES, Download, Found, address, find, regex, winners
+from xlgrid.data.origins.origin import SPLITS
+
+
+class Archive(NamedTuple):
+    """An archive with files of `downloads`.
+
+    Attributes:
+        url: its address.
+        entry: the settings of the files.
+    """
+
+    url: str
+    entry: Download
+
+
+class Downloads:
+    """The `downloads` of several studies. Of the entries with one path, that of the first study wins."""
+
+    def __init__(self, of_studies: Iterable[Mapping[str, Download]]) -> None:
+        self.entries: dict[str, Download] = {}
+        for entries in of_studies:
+            self.entries |= {path: entry for path, entry in entries.items() if path not in self.entries}
+
+    def regex(self, rule: str) -> str:
+        """A regular expression that matches the files that a rule makes.
+
+        A file that a person gets is no output of a rule once it is there, so that Snakemake never deletes it to make it again. A file that
+        several entries match is made by the rule of the entry that wins, and by no other.
+
+        Args:
+            rule: download, unpack, join_bitext, by_hand, or download_archive, whose files are the addresses of archives.
+        """
+        expressions = []
+        for path, entry in self.entries.items():
+            others = winners(self.entries, path)
+            if rule == "download_archive" and entry.has_archives:
+                expressions.append(_place_of_archives(entry))
+            elif rule == "join_bitext" == entry.rule:
+                # One job writes all splits in a folder, and so would write over a split that has another entry.
+                folders = [other.rpartition("/")[0] for other in others if _has_split(other)]
+                folder = path.removesuffix(SPLIT_FILES)
+                expressions.append(_none_of(map(regex, folders), r"(?:/[^/]+\.jsonl)?") + regex(folder))
+            elif rule == entry.rule:
+                there = sorted(glob(re.sub(r"\{\w+\}", "*", escape(path)))) if rule == "by_hand" else ()
+                expressions.append(_none_of([*map(re.escape, there), *map(regex, others)]) + regex(path))
+        return "|".join(expressions) or "(?!)"
+
+    def find(self, file: str) -> Found:
+        """The entry of a file.
+
+        Raises:
+            ValueError: there is none for just this file, or nothing has what it needs.
+        """
+        found = find(self.entries, file)
+        if found is None:
+            raise ValueError(f"{file}: no study has it in `downloads`")
+        if found.problem:
+            raise ValueError(f"{file}: {found.problem}")
+        return found
+
+    def archives(self, file: str) -> list[str]:
+        """The archives from which a file is made.
+
+        Raises:
+            ValueError: as `find`.
+        """
+        return [f"{ARCHIVES}/{address(url)}" for url in self.find(file).urls]
+
+    def archive(self, place: str) -> Archive:
+        """The archive at a place below the folder of archives.
+
+        Raises:
+            ValueError: there is none.
+        """
+        for entry in self.entries.values():
+            if entry.has_archives and re.fullmatch(_place_of_archives(entry), place):
+                scheme = str(entry.url).partition("://")[0]
+                return Archive(f"{scheme}://{'/' if scheme == 'file' else ''}{place}", entry)
+        raise ValueError(f"no study has an archive at {place} in `downloads`")
+
+
+def _none_of(expressions: Iterable[str], end: str = "") -> str:
+    """A regular expression before another one, which then matches nothing that one of `expressions`, followed by `end`, matches."""
+    joined = "|".join(expressions)
+    return joined and f"(?!(?:{joined}){end}$)"
+
+
+def _has_split(path: str) -> bool:
+    """Whether a path of `downloads` stands for a file that `join_bitext` writes in the same folder."""
+    name = regex(path.rpartition("/")[2])
+    return any(re.fullmatch(name, f"{split}.jsonl") for split in SPLITS)
+
+
+def _place_of_archives(entry: Download) -> str:
+    """A regular expression that matches the places of the archives of an entry. A corpus is a name and a version."""
+    return regex(address(str(entry.url)).replace("{corpus}", "{corpus}/{version}"))
