@@ -16,7 +16,7 @@ MODELS = (
     "pyarrow.compute",
     "safetensors.torch",
 )
-_EXHIBITS = ("xlgrid.plan.load", "xlgrid.exhibits.drawing.plots", "xlgrid.exhibits.drawing.sheet", "seaborn")
+_EXHIBITS = ("xlgrid.plan.load", "xlgrid.exhibits.drawing.plots", "xlgrid.exhibits.drawing.sheet")
 # What the commands import when they run.
 LIBRARIES = {
     "meanings": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),

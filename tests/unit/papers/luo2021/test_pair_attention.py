@@ -14,6 +14,7 @@ from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
 from xlgrid.architectures.scratch import architecture_of
 from xlgrid.papers.luo2021.pair_attention import PairAttention, attention_on
 from xlgrid.products.encode import Encoder
+from xlgrid.study.encoders import ScratchEncoder
 
 HIDDEN, HEADS, LAYERS = 16, 2, 3
 TEXTS = ("take a seat", "zuo xia xiu xi")
@@ -159,7 +160,7 @@ def test_encoders_with_modules_for_languages_or_a_decoder_are_refused() -> None:
         for name, layers in (("xmod", 2), ("plain", 2), ("mbart", 3))
     }
     study: Any = SimpleNamespace(
-        encoders={name: SimpleNamespace(modules={}, scratch=described) for name, described in scratch.items()}
+        encoders={name: ScratchEncoder(scratch=described) for name, described in scratch.items()}
     )
     exhibit = PairAttention(title="t", encoders=("xmod", "plain", "plane", "mbart"), texts=TEXTS, layer=3)
     wrong = list(exhibit.problems(study, {}))
