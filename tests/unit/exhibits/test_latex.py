@@ -42,7 +42,7 @@ SHARES = {("full-ft", "qa1"): 0.9, ("bitfit", "qa1"): 0.5, ("full-ft", "qa2"): 0
         ({"rows": ["task"], "latex": {"bold": "method"}}, "got 'method'; there are none: leave it out"),
         ({"statistic": "min-max", "latex": {"deviation": False}}, "goes with `statistic: mean-sd`, got min-max"),
         ({"latex": {"bald": "method"}}, "unknown key 'bald', did you mean 'bold'"),
-        ({"kind": "best", "latex": {"bold": "method"}}, "unknown key 'bold'"),
+        ({"kind": "heatmap", "method": "full-ft", "latex": {"bold": "method"}}, "unknown key 'bold'"),
     ],
 )
 def test_the_schema_refuses(spec: dict[str, Any], message: str) -> None:

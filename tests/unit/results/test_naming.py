@@ -28,10 +28,10 @@ def test_no_values_are_refused() -> None:
 
 
 def test_published_numbers_are_a_file_of_a_paper() -> None:
-    assert str(Published(file="foroutan2023/table03").path) == "src/xlgrid/papers/foroutan2023/reference/table03.csv"
+    assert str(Published(file="doe2026/table03").path) == "reference/doe2026/table03.csv"
 
 
-@pytest.mark.parametrize("file", ["table03", "foroutan2023/tables/03"])
+@pytest.mark.parametrize("file", ["table03", "doe2026/tables/03"])
 def test_another_depth_of_folders_is_refused(file: str) -> None:
     with pytest.raises(ValidationError, match="pattern"):
         Published(file=file)
