@@ -81,7 +81,7 @@ class Sizes:
     """The shape of the encoder and the sizes of everything that is measured."""
 
     def __init__(self, small: bool) -> None:
-        self.layers, self.hidden, self.vocabulary = (2, 64, 500) if small else (12, 768, 250_002)
+        self.layers, self.hidden, self.tokenizer = (2, 64, 500) if small else (12, 768, 250_002)
         self.shapes = [(4, 16), (4, 32), (8, 32)] if small else [(16, 64), (16, 128), (32, 128)]
         # A CPU takes longer to compile than to train.
         self.compiled = self.shapes[:1] if small else self.shapes
@@ -117,7 +117,7 @@ def operations(folder: Path, **method: Any) -> float:
 
 def equal_lengths(folder: Path, sizes: Sizes, length: int, number: int) -> list[dict[str, Any]]:
     """The tokens file of `number` examples of one length."""
-    return loops.write_tokens(folder / "tokens.arrow", [length] * number, sizes.vocabulary)
+    return loops.write_tokens(folder / "tokens.arrow", [length] * number, sizes.tokenizer)
 
 
 def speeds(folder: Path, sizes: Sizes, compiled: bool, fit: list[tuple[float, float]]) -> Iterator[str]:
@@ -209,7 +209,7 @@ def cell(folder: Path, sizes: Sizes) -> Iterator[str]:
     run = folder / "first"
     if not (run / "run.json").exists():
         run = a_run(folder, sizes, "first")
-    loops.write_tokens(folder / "test.arrow", [sizes.lengths[0]] * sizes.examples, sizes.vocabulary)
+    loops.write_tokens(folder / "test.arrow", [sizes.lengths[0]] * sizes.examples, sizes.tokenizer)
     arguments = [run, folder / "encoder", folder / "test.arrow", "en", folder / "cell.json"]
     # The first process fills the cache of the disk.
     for _ in range(2):
@@ -254,10 +254,10 @@ def main() -> None:
         print(line, flush=True)
 
     say(f"{name}; torch {torch.__version__}, transformers {transformers.__version__}")
-    say(f"Encoder: {sizes.layers} layers of {sizes.hidden}, {sizes.vocabulary:,} entries.")
+    say(f"Encoder: {sizes.layers} layers of {sizes.hidden}, {sizes.tokenizer:,} entries.")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        loops.write_encoder(folder / "encoder", sizes.layers, sizes.hidden, sizes.vocabulary)
+        loops.write_encoder(folder / "encoder", sizes.layers, sizes.hidden, sizes.tokenizer)
         # The compiled programs come last, because they take the longest.
         parts: dict[str, Callable[[], Iterator[str]]] = {
             "Training": lambda: speeds(folder, sizes, False, fit),

@@ -1,6 +1,6 @@
 """Time and memory of a training step of X-MOD, with 13 and with 60 languages, against XLM-R and transformers' X-MOD.
 
-    python benchmarks/modular.py [--languages 13 60] [--hidden 768] [--layers 12] [--vocabulary 250002] [--length 128]
+    python benchmarks/modular.py [--languages 13 60] [--hidden 768] [--layers 12] [--tokenizer 250002] [--length 128]
         [--batch 16] [--steps 5] [--threads 1]
 
 A model of that shape with random weights predicts masked tokens of inputs in one language; a step is forward, backward,
@@ -65,14 +65,14 @@ def measure(architecture: str, number: int, arguments: argparse.Namespace) -> Me
         "intermediate": 4 * arguments.hidden,
     }
     scratch = architecture_of(described if architecture != "plain" else {"kind": "xlmr", **described})
-    model: Any = scratch.new_model(arguments.vocabulary)
+    model: Any = scratch.new_model(arguments.tokenizer)
     if architecture == "transformers":
         model = XmodForMaskedLM(model.config)
     model.to(device).train()
     weights = dict(model.named_parameters())
     optimiser = new_optimiser(weights, Training(weight_decay=0.01))
     torch.manual_seed(1)
-    ids = torch.randint(5, arguments.vocabulary, (arguments.batch, arguments.length), device=device)
+    ids = torch.randint(5, arguments.tokenizer, (arguments.batch, arguments.length), device=device)
     labels = ids.masked_fill(torch.rand(ids.shape, device=device) > MASKED, -100)
     batch: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
     language = np.full((arguments.batch, 2), number - 1, np.int16)
@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--languages", type=int, nargs="+", default=[13, 60])
     parser.add_argument("--hidden", type=int, default=768)
     parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--vocabulary", type=int, default=250_002)
+    parser.add_argument("--tokenizer", type=int, default=250_002)
     parser.add_argument("--length", type=int, default=128, help="tokens of an input")
     parser.add_argument("--batch", type=int, default=16, help="inputs of a step")
     parser.add_argument("--steps", type=int, default=5, help="beside a first one that does not count")

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import TokensFile
-from xlgrid.data.vocabulary import TrainedVocabulary, make_vocabulary, specials
+from xlgrid.data.tokenizer import TrainedTokenizer, make_tokenizer, specials
 
 BYTES = 4.5
 # The inputs that are written at once, and again and again.
@@ -51,7 +51,7 @@ def measured(self, chosen):
 loop.Loop.advance = measured
 files = [[folder / f"{code}-{split}.arrow" for code in codes] for split in ("train", "dev")]
 try:
-    pretraining.pretrain(recipe, folder / "vocabulary", *files, folder / "encoder")
+    pretraining.pretrain(recipe, folder / "tokenizer", *files, folder / "encoder")
 finally:
     print(most)
 """
@@ -61,7 +61,7 @@ def write_tokens(path: Path, inputs: int, length: int, tokens: dict[str, int], s
     """A tokens file of text, as random as words are: ids near 0 are frequent."""
     rng = np.random.default_rng(1)
     about = {"labels": [], "head": "mlm", "pad_id": tokens["pad"], "mask_id": tokens["mask"]}
-    about |= {"special_ids": [*tokens.values()], "vocabulary": size}
+    about |= {"special_ids": [*tokens.values()], "tokenizer": size}
     ids = (rng.beta(0.5, 3, (ROWS, length)) * (size - 10)).astype(np.int32) + 5
     ids[:, 0], ids[:, -1] = tokens["cls"], tokens["sep"]
     with TokensFile(path, [], about) as file:
@@ -83,8 +83,8 @@ def measure(folder: Path, gigabytes: float, length: int, steps: int) -> tuple[fl
     """The MB of a training and of its continuation after a stop, and the seconds until the continuation has begun and ended."""
     folder.mkdir()
     make_text("en", folder / "en.parquet", TextSettings(sentences=500))
-    make_vocabulary(TrainedVocabulary(languages=("en",)), [folder / "en.parquet"], folder / "vocabulary")
-    ids = json.loads((folder / "vocabulary" / "tokenizer.json").read_text())["model"]["vocab"]
+    make_tokenizer(TrainedTokenizer(languages=("en",)), [folder / "en.parquet"], folder / "tokenizer")
+    ids = json.loads((folder / "tokenizer" / "tokenizer.json").read_text())["model"]["vocab"]
     tokens = {role: ids[token] for role, token in specials("bert").items()}
     for code, share in LANGUAGES.items():
         inputs = int(share * gigabytes * 1e9 / BYTES / length)

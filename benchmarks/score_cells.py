@@ -7,7 +7,7 @@ they are words with labels, jsonl, parquet or SQuAD's json, and otherwise from `
 model on inputs of one length, so that nothing is padded. seqeval scores entities, and plain counts score all else. From the library
 come the plan of the study and the model of a cell, with the weights that the cell names.
 
-Left out are cells without a run, of heads other than `token`, `sequence`, `choice` and `span`, of methods that read a companion, and
+Left out are cells without a run, of heads other than `token`, `sequence`, `choice` and `span`, of methods that read a parallel example, and
 of methods that draw masks in evaluation. Batches of other sizes sum in another order, which can change which of two nearly equal logits
 is the larger one, most of all with `precision: bf16`.
 """
@@ -35,7 +35,7 @@ from xlgrid.papers.foroutan2023.methods import Structured
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.data import Data
-from xlgrid.products.encode import Vocabulary
+from xlgrid.products.encode import Tokenizer
 from xlgrid.products.evaluate import Cell
 from xlgrid.results import records
 
@@ -79,9 +79,9 @@ def model_of(plan: Plan, cell: Cell, record: Mapping[str, Any]) -> tuple[PreTrai
     """The model of a cell, from the run and the weights that its record names."""
     run = trained.read(record["run"])
     step, texts = Target(cell.target).step, [Path(path) for path in record["speaks"]]
-    text_run = next((path if step is None else path.parent for path in texts), None)
+    mlm_run = next((path if step is None else path.parent for path in texts), None)
     tokens = batches.read(plan.owned(cell.tokens(plan)).path, Target(cell.target).data)
-    return trained.model_of(run, run.record["encoder"], tokens, text_run, step).eval(), run
+    return trained.model_of(run, run.record["encoder"], tokens, mlm_run, step).eval(), run
 
 
 def forward_of(model: PreTrainedModel, method: Method, languages: tuple[str, str], bf16: bool) -> Forward:
@@ -111,7 +111,7 @@ def is_scored(plan: Plan, cell: Cell) -> bool:
     if not (run := records.read_cell(cell.path).get("run")):
         return False
     method = trained.read(run).method
-    return method.companion_language is None and getattr(method, "evaluate", None) != "sampled"
+    return method.parallel_language is None and getattr(method, "evaluate", None) != "sampled"
 
 
 def main() -> None:
@@ -128,14 +128,14 @@ def main() -> None:
         cells = [cell for cell in plan.cells if cell.task == name and cell.method in methods and is_scored(plan, cell)]
         size = min(len(cells), arguments.cells or len(cells))
         for number in sorted(np.random.default_rng(1).choice(len(cells), size, replace=False)) if size else ():
-            vocabulary = cells[number].tokens(plan).vocabulary
-            chosen.setdefault((name, Target(cells[number].target).data, vocabulary), []).append(cells[number])
+            tokenizer = cells[number].tokens(plan).tokenizer
+            chosen.setdefault((name, Target(cells[number].target).data, tokenizer), []).append(cells[number])
     differences: dict[str, float] = {}
-    print(f"{'task':16}  {'vocabulary':12}  {'target':8}  {'cells':>5}  {'rows':>6}  {'difference':>10}  test set")
-    for (name, target, vocabulary), cells in chosen.items():
+    print(f"{'task':16}  {'tokenizer':12}  {'target':8}  {'cells':>5}  {'rows':>6}  {'difference':>10}  test set")
+    for (name, target, tokenizer), cells in chosen.items():
         task = settings(plan, cells[0])
         file, rows = test_set(plan, cells[0], task)
-        folder = Path(plan.owned(Vocabulary(plan.study.name, vocabulary)).folder)
+        folder = Path(plan.owned(Tokenizer(plan.study.name, tokenizer)).folder)
         tokenizer, codes = load_tokenizer(folder), Target(target).languages
         for cell in cells:
             record = records.read_cell(cell.path)
@@ -148,7 +148,7 @@ def main() -> None:
             differences[cell.path] = max(abs(own[metric] - record["scores"][metric]) for metric in own)
         largest = max(differences[cell.path] for cell in cells)
         print(
-            f"{name:16}  {vocabulary:12}  {target:8}  {len(cells):5,}  {len(rows):6,}  {largest:10.6f}  {file}",
+            f"{name:16}  {tokenizer:12}  {target:8}  {len(cells):5,}  {len(rows):6,}  {largest:10.6f}  {file}",
             flush=True,
         )
     if not differences:

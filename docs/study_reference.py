@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 
 from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import ALL_ARCHITECTURES
-from xlgrid.data import vocabulary
+from xlgrid.data import tokenizer
 from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.study import adapters, encoders
 from xlgrid.study.schema import Study
@@ -173,7 +173,7 @@ KINDS = {
 MEMBERS = KINDS | NAMES
 MEMBERS |= {
     kind.__name__: key
-    for kinds in (encoders.MEMBERS, vocabulary.MEMBERS, adapters.MEMBERS)
+    for kinds in (encoders.MEMBERS, tokenizer.MEMBERS, adapters.MEMBERS)
     for key, kind in kinds.items()
 }
 
@@ -452,7 +452,7 @@ def schema() -> Json:
         of_tasks[kind] = task.Options.model_json_schema()
         definitions |= of_tasks[kind].pop("$defs", {})
     definitions["MethodEntry"]["required"] = []
-    for section, kinds in (("encoders", encoders.MEMBERS), ("vocabularies", vocabulary.MEMBERS)):
+    for section, kinds in (("encoders", encoders.MEMBERS), ("tokenizers", tokenizer.MEMBERS)):
         members = [definitions.pop(kind.__name__) for kind in kinds.values()]
         definitions[section] = merged(members)
         study["properties"][section]["additionalProperties"] = {"$ref": f"#/$defs/{section}"}
@@ -462,7 +462,7 @@ def schema() -> Json:
         before = set(needed)
         needed |= {name for name, model in definitions.items() if of_whole_study(model, before)}
     of_whole = {f"whole {name}": of_whole_study(definitions[name], needed) for name in sorted(needed)}
-    for section, kinds in (("encoders", encoders.MEMBERS), ("vocabularies", vocabulary.MEMBERS)):
+    for section, kinds in (("encoders", encoders.MEMBERS), ("tokenizers", tokenizer.MEMBERS)):
         of_one = {"type": "object", "anyOf": [{"required": [key]} for key in kinds]}
         of_whole[f"whole {section}"] = of_whole.get(f"whole {section}", {}) | of_one
         needed.add(section)

@@ -10,9 +10,9 @@ from snakemake.exceptions import WorkflowError
 from xlgrid.base.papers import rule_files
 from xlgrid.plan import workflow as plans
 from xlgrid.products.data import Data, Meanings, Text
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokens, Tokenizer
 from xlgrid.products.evaluate import Cell
-from xlgrid.products.exhibits import Comparison, Exhibit
+from xlgrid.products.exhibits import PublishedExhibit, Exhibit
 from xlgrid.products.report import Claims, Partial, Report, Summary
 from xlgrid.products.train import Run
 from xlgrid.preflight.doctor import elsewhere, unwritable
@@ -48,7 +48,7 @@ DOWNLOADS = plans.downloads_of(PLANS)
 wildcard_constraints:
     study=plans.either(PLANS),
     task="[^/]+",
-    vocabulary="[^/]+",
+    tokenizer="[^/]+",
     encoder="[^/]+",
     method="[^/]+",
     source="[^/]+",

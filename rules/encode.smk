@@ -1,12 +1,12 @@
-"""Vocabularies and encoders, in the ordinary Hugging Face layout wherever they come from, and the data as tokens.
+"""Tokenizers and encoders, in the ordinary Hugging Face layout wherever they come from, and the data as tokens.
 
-REQUIRED INPUTS: results/{study}/text/{language}.parquet (vocabularies, tokens of text),
+REQUIRED INPUTS: results/{study}/text/{language}.parquet (tokenizers, tokens of text),
     results/{study}/data/...
-OUTPUTS: results/{study}/vocabularies/{vocabulary}/, results/{study}/encoders/{encoder}/,
-    results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow
+OUTPUTS: results/{study}/tokenizers/{tokenizer}/, results/{study}/encoders/{encoder}/,
+    results/{study}/tokens/{task}/{tokenizer}/{language}/{split}.arrow
 """
 
-VOCABULARY = multiext("results/{study}/vocabularies/{vocabulary}/tokenizer", ".json", "_config.json")
+TOKENIZER = multiext("results/{study}/tokenizers/{tokenizer}/tokenizer", ".json", "_config.json")
 LAYOUT = [
     "results/{study}/encoders/{encoder}/config.json",
     "results/{study}/encoders/{encoder}/model.safetensors",
@@ -14,55 +14,55 @@ LAYOUT = [
 ]
 
 
-rule vocabulary:
-    """A vocabulary that is trained on texts."""
+rule tokenizer:
+    """A tokenizer that is trained on texts."""
     input:
-        # The rule needs the texts of the languages of the vocabulary.
-        inputs(Vocabulary),
+        # The rule needs the texts of the languages of the tokenizer.
+        inputs(Tokenizer),
     output:
-        VOCABULARY,
+        TOKENIZER,
     log:
-        "results/{study}/logs/vocabularies/{vocabulary}.log",
+        "results/{study}/logs/tokenizers/{tokenizer}.log",
     benchmark:
-        "results/{study}/benchmarks/vocabularies/{vocabulary}.tsv"
+        "results/{study}/benchmarks/tokenizers/{tokenizer}.tsv"
     wildcard_constraints:
-        study=made_by("vocabulary", Vocabulary),
+        study=made_by("tokenizer", Tokenizer),
     conda:
         "../envs/xlgrid.yaml"
     resources:
         **job(),
     params:
-        spec=setting("spec", Vocabulary),
+        spec=setting("spec", Tokenizer),
         folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid vocabulary {input.texts:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
+        "xlgrid tokenizer {input.texts:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
 
 
-rule fetch_vocabulary:
-    """A vocabulary from the Hub, or from a folder."""
+rule fetch_tokenizer:
+    """A tokenizer from the Hub, or from a folder."""
     input:
-        # The rule needs the files of the folder, if the vocabulary is not on the Hub.
-        inputs(Vocabulary),
+        # The rule needs the files of the folder, if the tokenizer is not on the Hub.
+        inputs(Tokenizer),
     output:
-        VOCABULARY,
+        TOKENIZER,
     log:
-        "results/{study}/logs/vocabularies/{vocabulary}.log",
+        "results/{study}/logs/tokenizers/{tokenizer}.log",
     benchmark:
-        "results/{study}/benchmarks/vocabularies/{vocabulary}.tsv"
+        "results/{study}/benchmarks/tokenizers/{tokenizer}.tsv"
     wildcard_constraints:
-        study=made_by("fetch_vocabulary", Vocabulary),
+        study=made_by("fetch_tokenizer", Tokenizer),
     conda:
         "../envs/xlgrid.yaml"
     resources:
         **job(),
     params:
-        place=setting("place", Vocabulary),
-        revision=setting("revision", Vocabulary),
-        lock=lock(Vocabulary),
+        place=setting("place", Tokenizer),
+        revision=setting("revision", Tokenizer),
+        lock=lock(Tokenizer),
         folder=subpath(output[0], parent=True),
     shell:
         r"""
-        xlgrid fetch-vocabulary {params.place:q} {params.revision:q} {params.lock:q} \
+        xlgrid fetch-tokenizer {params.place:q} {params.revision:q} {params.lock:q} \
             --output {params.folder:q} 2>{log:q}
         """
 
@@ -70,7 +70,7 @@ rule fetch_vocabulary:
 rule pretrain:
     """An encoder that is trained here: from scratch, or with a new language-modelling head."""
     input:
-        # The rule needs the vocabulary, the tokens of the languages, and the encoder with which the training begins.
+        # The rule needs the tokenizer, the tokens of the languages, and the encoder with which the training begins.
         inputs(Encoder),
     output:
         LAYOUT,
@@ -103,14 +103,14 @@ rule pretrain:
         r"""
         xlgrid pretrain --recipe {params.recipe:q} --pace {params.pace:q} \
             --processes {params.processes} \
-            --vocabulary {input.vocabulary:q} \
+            --tokenizer {input.tokenizer:q} \
             {params.train:q} \
             {params.dev:q} \
             --output {params.folder:q} 2>{log:q}
         """
 
 
-rule snapshot_encoder:
+rule checkpoint_encoder:
     """An encoder as it was after a step of its pre-training."""
     input:
         # The rule needs the encoder at the end of the pre-training.
@@ -122,7 +122,7 @@ rule snapshot_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=made_by("snapshot_encoder", Encoder),
+        study=made_by("checkpoint_encoder", Encoder),
     conda:
         "../envs/xlgrid.yaml"
     resources:
@@ -132,7 +132,7 @@ rule snapshot_encoder:
         folder=subpath(output[0], parent=True),
     shell:
         r"""
-        xlgrid snapshot-encoder --encoder {input.encoder:q} --step {params.step} \
+        xlgrid checkpoint-encoder --encoder {input.encoder:q} --step {params.step} \
             --output {params.folder:q} 2>{log:q}
         """
 
@@ -140,7 +140,7 @@ rule snapshot_encoder:
 rule fetch_encoder:
     """An encoder from the Hub, or from a folder."""
     input:
-        # The rule needs the vocabulary, and the files of the folder, if the encoder is not on the Hub.
+        # The rule needs the tokenizer, and the files of the folder, if the encoder is not on the Hub.
         inputs(Encoder),
     output:
         LAYOUT,
@@ -163,22 +163,22 @@ rule fetch_encoder:
     shell:
         r"""
         xlgrid fetch-encoder {params.place:q} {params.revision:q} {params.lock:q} \
-            --vocabulary {input.vocabulary:q} {params.changes:q} \
+            --tokenizer {input.tokenizer:q} {params.changes:q} \
             --output {params.folder:q} 2>{log:q}
         """
 
 
 rule tokens:
-    """A split of the data of a task in a language, as the tokens of a vocabulary."""
+    """A split of the data of a task in a language, as the tokens of a tokenizer."""
     input:
-        # The rule needs the data, or the texts of a task of kind mlm; and the vocabulary.
+        # The rule needs the data, or the texts of a task of kind mlm; and the tokenizer.
         inputs(Tokens),
     output:
-        "results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow",
+        "results/{study}/tokens/{task}/{tokenizer}/{language}/{split}.arrow",
     log:
-        "results/{study}/logs/tokens/{task}/{vocabulary}/{language}/{split}.log",
+        "results/{study}/logs/tokens/{task}/{tokenizer}/{language}/{split}.log",
     benchmark:
-        "results/{study}/benchmarks/tokens/{task}/{vocabulary}/{language}/{split}.tsv"
+        "results/{study}/benchmarks/tokens/{task}/{tokenizer}/{language}/{split}.tsv"
     conda:
         "../envs/xlgrid.yaml"
     resources:
@@ -194,7 +194,7 @@ rule tokens:
         r"""
         xlgrid tokenize {params.kind:q} {input.data:q} \
             --columns {params.columns:q} \
-            --vocabulary {input.vocabulary:q} \
+            --tokenizer {input.tokenizer:q} \
             --max-length {params.max_length} {params.separators} {params.stride} {params.text} \
             --output {output:q} 2>{log:q}
         """
@@ -202,5 +202,5 @@ rule tokens:
 
 # Downloads need the network, which compute nodes may lack. A folder is copied by the same rules.
 localrules:
-    fetch_vocabulary,
+    fetch_tokenizer,
     fetch_encoder,

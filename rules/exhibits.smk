@@ -49,11 +49,11 @@ use rule table as figure with:
         study=made_by("figure", Exhibit),
 
 
-rule compared:
+rule published:
     """An exhibit beside published numbers."""
     input:
         # The rule needs what the exhibit shows, and the published numbers.
-        inputs(Comparison),
+        inputs(PublishedExhibit),
     output:
         multiext("results/{study}/exhibits/{exhibit}-published", ".csv", ".md"),
         report(
@@ -65,7 +65,7 @@ rule compared:
     log:
         "results/{study}/logs/exhibits/{exhibit}-published.log",
     wildcard_constraints:
-        study=made_by("compared", Comparison),
+        study=made_by("published", PublishedExhibit),
     conda:
         "../envs/xlgrid.yaml"
     resources:

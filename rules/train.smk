@@ -1,6 +1,6 @@
 """Runs: one training each.
 
-REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts, the vocabulary of text where it is not the
+REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts, the tokenizer of text where it is not the
     encoder's
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
 """
@@ -36,13 +36,13 @@ rule train:
         dev=lambda w, input: [f"--dev={path}" for path in input.dev],
         start=lambda w, input: [f"--start={path}" for path in input.start],
         first=lambda w, input: [f"--first={path}" for path in input.first],
-        vocabulary=lambda w, input: [f"--vocabulary={path}" for path in input.vocabulary],
+        tokenizer=lambda w, input: [f"--tokenizer={path}" for path in input.tokenizer],
     shell:
         r"""
         xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
             --encoder {params.encoder:q} \
             {params.train:q} \
             {params.dev:q} \
-            {params.start:q} {params.first:q} {params.vocabulary:q} \
+            {params.start:q} {params.first:q} {params.tokenizer:q} \
             --output {params.folder:q} 2>{log:q}
         """

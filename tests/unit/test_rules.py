@@ -15,7 +15,7 @@ from xlgrid.papers.luo2021.labelled import Unlabelled
 from xlgrid.plan import workflow
 from xlgrid.plan.plan import Plan
 from xlgrid.products.data import Data, Meanings, Text
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit
 from xlgrid.products.product import Product
@@ -98,7 +98,7 @@ def plan() -> Plan:
 
 def made(plan: Plan) -> list[tuple[str, Product]]:
     """Products of the study, each with the rule that makes it."""
-    encoders, vocabularies = plan.study.encoders, plan.study.all_vocabularies
+    encoders, tokenizers = plan.study.encoders, plan.study.all_tokenizers
     products = [
         Meanings("begun", "siqa"),
         Data("begun", "siqa", "en", "train"),
@@ -106,7 +106,7 @@ def made(plan: Plan) -> list[tuple[str, Product]]:
         Data("begun", "words", "fr", "train"),
         Unlabelled("begun", "words", "fr"),
         Text("begun", "en"),
-        *(Vocabulary("begun", name) for name in vocabularies),
+        *(Tokenizer("begun", name) for name in tokenizers),
         *(Encoder("begun", name) for name in encoders),
         Tokens("begun", "siqa", "mini", "en", "test"),
         Run("begun", "mlm", "mini", "mlm", "en", 1),

@@ -53,23 +53,23 @@ def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> N
     pretraining = recipe | {"task": "pretraining", "kind": "mlm", "scratch": spec}
     generated = ["--options", '{"n": 100}']
     encoder = ["--encoder", f"{tmp_path}/mini"]
-    vocabulary = {"languages": ["qa1"], "size": 300}
-    tokens = ["--vocabulary", f"{tmp_path}/vocabulary", "--max-length", "64", "--output"]
+    tokenizer = {"languages": ["qa1"], "size": 300}
+    tokens = ["--tokenizer", f"{tmp_path}/tokenizer", "--max-length", "64", "--output"]
     split = ["--train", f"{tmp_path}/train.arrow", "--dev", f"{tmp_path}/dev.arrow"]
     commands = [
         ["meanings", "wikiann", *generated, "--output", f"{tmp_path}/m.parquet"],
         ["data", "wikiann", "qa1", *generated, "--meanings", f"{tmp_path}/m.parquet", "--output", f"{tmp_path}/data"],
         ["text", "qa1", "--settings", '{"sentences": 100}', "--output", f"{tmp_path}/qa1.parquet"],
         [
-            *("vocabulary", f"{tmp_path}/qa1.parquet", "--spec", json.dumps(vocabulary)),
-            *("--output", f"{tmp_path}/vocabulary"),
+            *("tokenizer", f"{tmp_path}/qa1.parquet", "--spec", json.dumps(tokenizer)),
+            *("--output", f"{tmp_path}/tokenizer"),
         ],
         [
             *("tokenize", "mlm", f"{tmp_path}/qa1.parquet", "--split", "train"),
             *(*tokens, f"{tmp_path}/text.arrow"),
         ],
         [
-            *("pretrain", "--recipe", json.dumps(pretraining), "--vocabulary", f"{tmp_path}/vocabulary"),
+            *("pretrain", "--recipe", json.dumps(pretraining), "--tokenizer", f"{tmp_path}/tokenizer"),
             *("--train", f"{tmp_path}/text.arrow", "--dev", f"{tmp_path}/text.arrow", "--output", encoder[1]),
         ],
         ["tokenize", "wikiann", f"{tmp_path}/data/train.parquet", *tokens, f"{tmp_path}/train.arrow"],

@@ -263,12 +263,12 @@ ENCODERS = (
     ),
     Bad(
         "an encoder without a tokenizer",
-        f"vocabulary tiny: there is no file {ENCODER}/tokenizer.json: put it there, correct the path",
+        f"tokenizer tiny: there is no file {ENCODER}/tokenizer.json: put it there, correct the path",
         _without_tokenizer,
     ),
     Bad(
         "an encoder with a tokenizer of an older kind alone",
-        f"encoders.tiny.path: {ENCODER} has no tokenizer.json, of which a vocabulary consists, but vocab.txt, from which transformers makes one: ... name the folder where it is saved",
+        f"encoders.tiny.path: {ENCODER} has no tokenizer.json, but vocab.txt, from which transformers makes one: ... name the folder where it is saved",
         file(f"{ENCODER}/tokenizer.json", None),
         at="  tiny: {path",
     ),
@@ -279,7 +279,7 @@ ENCODERS = (
     ),
     Bad(
         "a tokenizer of another encoder",
-        f"encoder tiny: the vocabulary {ENCODER} does not fit the encoder {ENCODER}: the token 'zebra' has the id 9,999, but there are ... embeddings; take tokenizer.json from where model.safetensors is from",
+        f"encoder tiny: the tokenizer {ENCODER} does not fit the encoder {ENCODER}: the token 'zebra' has the id 9,999, but there are ... embeddings; take tokenizer.json from where model.safetensors is from",
         _without_embedding,
     ),
     Bad(

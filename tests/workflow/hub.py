@@ -21,7 +21,7 @@ from transformers import (
     XLMRobertaForMaskedLM,
 )
 
-from xlgrid.data.vocabulary import learn_pieces
+from xlgrid.data.tokenizer import learn_pieces
 from xlgrid.synthetic.miniatures import lot, ruletaker, xnli
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}

@@ -91,9 +91,9 @@ def test_a_kind_of_bad_input_ends_in_one_clear_message(here: Path, bad: Bad) -> 
 def test_the_hub_that_is_out_of_reach_is_named_with_what_to_do(here: Path, lock: str) -> None:
     """Offline, with and without a locked commit."""
     Path("hub.lock.yaml").write_text(lock)
-    error = message("fetch-vocabulary some/encoder --lock hub.lock.yaml --output out")
+    error = message("fetch-tokenizer some/encoder --lock hub.lock.yaml --output out")
     expected = (
-        "cannot fetch the vocabulary some/encoder at ccccccc: "
+        "cannot fetch the tokenizer some/encoder at ccccccc: "
         if lock
         else "cannot get the commit of model some/encoder at main"
     )

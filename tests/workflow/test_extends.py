@@ -45,7 +45,7 @@ def test_with_nothing_there_what_both_have_is_planned_under_the_demo(tmp_path: P
     assert (jobs["pretrain"], jobs["train"], jobs["evaluate"]) == (2, 4 + 1, 14 + 3)
     kinds = {kind for study, kind in studies if study == "own"}
     assert kinds == {"runs", "cells", "exhibits", "summary.csv", "report.html"}
-    shared = {"text", "data", "vocabularies", "encoders", "tokens", "runs", "cells"}
+    shared = {"text", "data", "tokenizers", "encoders", "tokens", "runs", "cells"}
     assert {kind for study, kind in studies if study == "demo"} == shared
 
 
@@ -55,7 +55,7 @@ def test_a_study_with_one_more_method_trains_that_method_and_shows_all(own: Path
     assert {study for study, _ in studies} == {"own"}
     succeeds(own, f"snakemake --profile laptop {REPORT}")
     results = own / "results" / "own"
-    assert not [name for name in ("data", "text", "vocabularies", "encoders", "tokens") if (results / name).exists()]
+    assert not [name for name in ("data", "text", "tokenizers", "encoders", "tokens") if (results / name).exists()]
     records = [json.loads(path.read_text()) for path in (results / "cells").rglob("*.json")]
     assert {(record["study"], record["method"]) for record in records} == {("own", "slow")} and len(records) == 3
     shared = "14 of 17 cells and 4 of 5 runs are those of demo"
@@ -93,7 +93,7 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     cell = copy / "results/demo/cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
     cell.unlink()
     # Inputs later than what was made from them, as a checkout may leave them.
-    stages = "exhibits cells runs tokens encoders vocabularies data text"
+    stages = "exhibits cells runs tokens encoders tokenizers data text"
     shell(copy, f"for stage in {stages}; do find results/*/$stage -type f | xargs touch; done")
     files = contents(copy / "results")
     before = planned(copy, LARGE)

@@ -28,9 +28,9 @@ def fetched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 @pytest.mark.slow
-def test_the_encoder_and_its_vocabulary_are_there_and_locked(fetched: tuple[Path, str]) -> None:
+def test_the_encoder_and_its_tokenizer_are_there_and_locked(fetched: tuple[Path, str]) -> None:
     folder, _ = fetched
-    for name in ("encoders/mini-xlmr/model.safetensors", "vocabularies/mini-xlmr/tokenizer.json"):
+    for name in ("encoders/mini-xlmr/model.safetensors", "tokenizers/mini-xlmr/tokenizer.json"):
         assert (folder / "results/demo" / name).exists()
     assert yaml.safe_load((folder / "hub.lock.yaml").read_text()) == {"model/some/xlmr@main": COMMIT}
 
@@ -40,7 +40,7 @@ def test_the_output_names_what_an_offline_machine_needs(fetched: tuple[Path, str
     folder, output = fetched
     [line] = [line for line in output.splitlines() if line.strip().startswith("rsync -aR")]
     copied = line.split()[2:-1]
-    assert {"hub.lock.yaml", "results/demo/encoders", "results/demo/vocabularies"} <= {*copied}
+    assert {"hub.lock.yaml", "results/demo/encoders", "results/demo/tokenizers"} <= {*copied}
     assert all((folder / name).exists() for name in copied)
 
 
@@ -51,7 +51,7 @@ def test_what_was_fetched_is_not_fetched_again_without_a_network(fetched: tuple[
     copy = tmp_path / "offline"
     shutil.copytree(folder, copy, symlinks=True)
     process = shell(copy, "HF_HUB_OFFLINE=1 snakemake --dry-run; HF_HUB_OFFLINE=1 xlgrid check demo")
-    assert "fetch_encoder" not in process.stdout and "fetch_vocabulary" not in process.stdout
+    assert "fetch_encoder" not in process.stdout and "fetch_tokenizer" not in process.stdout
     lines = process.stdout.splitlines()
     assert process.returncode == 0, process.stdout[-2000:]
     assert any(line.startswith("✓ model some/xlmr") and COMMIT[:7] in line for line in lines)

@@ -72,4 +72,4 @@ def test_a_task_on_text_takes_data_of_its_own(built: Path) -> None:
     record = json.loads((built / run).read_text())
     assert (record["n_train"], record["n_dev"], record["metric"]) == (40, 6, "accuracy")
     cell = "results/demo/cells/ner/mini-xlmr/after/qa1/qa1/seed1.json"
-    assert planned(built, cell)["train"] == 1, "the run on text is there, the run of the task begins with it"
+    assert planned(built, cell)["train"] == 1, "the MLM run is there, the run of the task begins with it"

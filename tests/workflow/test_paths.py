@@ -47,9 +47,9 @@ def test_exhibits_of_several_studies_are_planned_in_one_call(folder: Path) -> No
     exhibits = ["results/demo/exhibits/ner-transfer.csv", "results/mine/exhibits/ner-transfer.csv"]
     alone = [planned(folder, exhibit) for exhibit in exhibits]
     both = planned(folder, *exhibits)
-    # The encoder, and the vocabulary, text and tokens (three languages and a pair) from which it is made, are those of the
+    # The encoder, and the tokenizer, text and tokens (three languages and a pair) from which it is made, are those of the
     # demo in both.
-    shared = {"text": 3, "vocabulary": 1, "tokens": 2 * (3 + 1), "pretrain": 1}
+    shared = {"text": 3, "tokenizer": 1, "tokens": 2 * (3 + 1), "pretrain": 1}
     assert both == {
         rule: sum(jobs.get(rule, 0) for jobs in alone) - shared.get(rule, 0) for rule in {*alone[0], *alone[1]}
     }

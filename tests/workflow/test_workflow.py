@@ -107,9 +107,9 @@ def test_a_comparison_with_published_numbers_has_a_job_and_comes_with_the_report
     (folder / "reference" / "paper" / "t1.csv").write_text(numbers)
     files = [f"results/demo/exhibits/{name}-published.html" for name in ("ner-transfer", "ner-full-ft")]
     jobs = planned(folder, *files)
-    assert (jobs["compared"], jobs.get("table"), jobs.get("figure")) == (2, None, None)
+    assert (jobs["published"], jobs.get("table"), jobs.get("figure")) == (2, None, None)
     jobs = planned(folder, "results/demo/report.html")
-    assert (jobs["compared"], jobs["table"] + jobs["figure"]) == (2, len(study["exhibits"]))
+    assert (jobs["published"], jobs["table"] + jobs["figure"]) == (2, len(study["exhibits"]))
     refused = shell(folder, "snakemake --dry-run results/demo/exhibits/ruletaker-transfer-published.csv")
     assert "The nearest file is results/demo/exhibits/ner-transfer-published.csv" in refused.stdout + refused.stderr
     # From whatever exists, which is nothing yet.

@@ -8,7 +8,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.architectures.begin import SIZES
 from xlgrid.base.settings import Seed, Strict
-from xlgrid.data.vocabulary import Kind
+from xlgrid.data.tokenizer import Kind
 from xlgrid.heads import HEADS, Head
 from xlgrid.heads.language_modelling.mlm import Masked, MlmHead
 from xlgrid.heads.tokens import Tokens
@@ -33,7 +33,7 @@ class Use(NamedTuple):
     """What a grid does with an encoder.
 
     Attributes:
-        methods: name of a method -> its base, and whether its runs begin with a run on text.
+        methods: name of a method -> its base, and whether its runs begin with an MLM run.
         languages: codes of the sources and targets.
     """
 
@@ -50,7 +50,7 @@ class Architecture(Strict):
     """
 
     architecture: str
-    kind: Kind = Field("xlmr", description="the vocabulary, and the special tokens: those of BERT, or those of XLM-R")
+    kind: Kind = Field("xlmr", description="the tokenizer, and the special tokens: those of BERT, or those of XLM-R")
     masked: Masked = Field(Masked(), description="shares of tokens that are masked; evaluations mask 0.15")
     languages: tuple[str, ...] = Field(min_length=1, description="the languages of the text")
     bitext: tuple[tuple[str, str], ...] = Field(
@@ -146,7 +146,7 @@ class Architecture(Strict):
 
     @property
     def known(self) -> dict[str, Any]:
-        """The entries of config.json that are known before there is a vocabulary. `Method.misfit` gets these, and no others."""
+        """The entries of config.json that are known before there is a tokenizer. `Method.misfit` gets these, and no others."""
         sizes = self.sizes(self.vocab)
         return {"model_type": self.model_type, **{entry: sizes[entry] for entry in SIZES if entry in sizes}}
 
@@ -193,7 +193,7 @@ class Architecture(Strict):
         return entries | of_xlmr | {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
     def configuration(self, vocabulary_size: int) -> "PreTrainedConfig":
-        """The configuration of an encoder with a vocabulary of so many entries."""
+        """The configuration of an encoder with a tokenizer of so many entries."""
         from transformers import AutoConfig
 
         return AutoConfig.for_model(self.model_type, **self.sizes(vocabulary_size))

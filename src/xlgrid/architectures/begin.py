@@ -63,7 +63,7 @@ def take_weights(
         if not is_new(name) and theirs.get(name) != ours.get(name):
             raise ValueError(
                 f"`begin`: {name} is {theirs.get(name, 'absent')} in the encoder {encoder}, and {ours.get(name, 'absent')} here: give "
-                "`scratch` the sizes of that encoder, and its vocabulary"
+                "`scratch` the sizes of that encoder, and its tokenizer"
             )
     with torch.no_grad():
         for name, parameter in parameters.items():

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from xlgrid.architectures.architecture import Architecture
 from xlgrid.architectures.begin import misfit, take_weights
-from xlgrid.data.vocabulary import Kind
+from xlgrid.data.tokenizer import Kind
 from xlgrid.heads import HEADS, Head
 from xlgrid.heads.language_modelling.nsp import NextSentenceHead
 from xlgrid.heads.language_modelling.pairs import PairHead
@@ -30,7 +30,7 @@ class Pairs(Architecture):
     begin: str | None = Field(
         None,
         min_length=1,
-        description="an encoder of the study, of the same sizes and vocabulary, with whose weights this one begins; absent: new weights",
+        description="an encoder of the study, of the same sizes and tokenizer, with whose weights this one begins; absent: new weights",
     )
 
     def seedless(self, begin: str | None) -> Self:
@@ -68,7 +68,7 @@ class Plain(Pairs):
     """BERT or XLM-R. It learns by masked language modelling on `languages`, and by translation language modelling on `bitext`."""
 
     architecture: Literal["plain"] = Field("plain", description="BERT or XLM-R, by `kind`")
-    kind: Kind = Field("bert", description="the encoder and its vocabulary: those of BERT, or those of XLM-R")
+    kind: Kind = Field("bert", description="the encoder and its tokenizer: those of BERT, or those of XLM-R")
     objective: Literal["mlm+tlm"] | None = Field(
         None,
         description="mlm+tlm: a row is a pair (x, y) of bitext or of adjacent segments, and the encoder predicts the masked tokens of x and "

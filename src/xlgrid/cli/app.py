@@ -39,11 +39,11 @@ COMMANDS = {
         data.text,
         data.tokenize,
     ),
-    "Called by the rules: vocabularies and encoders": (
-        encoders.vocabulary,
-        encoders.fetch_vocabulary,
+    "Called by the rules: tokenizers and encoders": (
+        encoders.tokenizer,
+        encoders.fetch_tokenizer,
         encoders.pretrain,
-        encoders.snapshot_encoder,
+        encoders.checkpoint_encoder,
         encoders.fetch_encoder,
     ),
     "Called by the rules: runs, cells and results": (

@@ -15,7 +15,7 @@ from xlgrid.cli.options import (
     Output,
     OutputFolder,
     TaskOptions,
-    VocabularyFolder,
+    TokenizerFolder,
     folder_of,
 )
 
@@ -113,9 +113,11 @@ def tokenize(
     kind: Kind,
     data: Annotated[
         list[Path],
-        typer.Argument(help="the file of a split, and that of its companions; or a text, or the two texts of a pair"),
+        typer.Argument(
+            help="the file of a split, and that of its parallel examples; or a text, or the two texts of a pair"
+        ),
     ],
-    vocabulary: VocabularyFolder,
+    tokenizer: TokenizerFolder,
     max_length: Annotated[int, typer.Option(help="the most tokens of an input")],
     output: Output,
     one_separator: OneSeparator = False,
@@ -140,8 +142,8 @@ def tokenize(
     ] = "joined",
     options: TaskOptions = "{}",
 ) -> None:
-    """Write a file of data, a text, or the parallel texts of a pair as tokens of a vocabulary."""
+    """Write a file of data, a text, or the parallel texts of a pair as tokens of a tokenizer."""
     from xlgrid.data.tokenize import tokenize
 
-    described, folder, of_text = json.loads(columns), folder_of(vocabulary), (split, documents, dev_rows, lines)
+    described, folder, of_text = json.loads(columns), folder_of(tokenizer), (split, documents, dev_rows, lines)
     tokenize(data, folder, kind, max_length, output, one_separator, stride, described, *of_text, json.loads(options))

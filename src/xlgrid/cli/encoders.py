@@ -1,4 +1,4 @@
-"""Commands that make vocabularies and encoders; the rules in rules/encode.smk call them."""
+"""Commands that make tokenizers and encoders; the rules in rules/encode.smk call them."""
 
 import json
 import sys
@@ -16,37 +16,37 @@ from xlgrid.cli.options import (
     Pace,
     RecipeJson,
     Revision,
-    VocabularyFolder,
+    TokenizerFolder,
     folder_of,
 )
 
 Place = Annotated[str, typer.Argument(help="a folder; with --lock, owner/name on the Hub")]
 
 
-def vocabulary(
+def tokenizer(
     texts: Annotated[list[Path], typer.Argument(help="the files of the texts")],
-    spec: Annotated[str, typer.Option(help="the keys of `vocabularies.NAME` of a study, as JSON")],
+    spec: Annotated[str, typer.Option(help="the keys of `tokenizers.NAME` of a study, as JSON")],
     output: Output,
 ) -> None:
-    """Train a vocabulary on texts."""
-    from xlgrid.data.vocabulary import TrainedVocabulary, make_vocabulary
+    """Train a tokenizer on texts."""
+    from xlgrid.data.tokenizer import TrainedTokenizer, make_tokenizer
 
-    make_vocabulary(TrainedVocabulary.model_validate_json(spec), texts, output)
+    make_tokenizer(TrainedTokenizer.model_validate_json(spec), texts, output)
 
 
-def fetch_vocabulary(place: Place, output: Output, revision: Revision = "main", lock: HubLock = None) -> None:
-    """Fetch a vocabulary from the Hub at the commit that the lock file fixes, or copy that of a folder."""
-    from xlgrid.data.encoders import copy_vocabulary, fetch_vocabulary
+def fetch_tokenizer(place: Place, output: Output, revision: Revision = "main", lock: HubLock = None) -> None:
+    """Fetch a tokenizer from the Hub at the commit that the lock file fixes, or copy that of a folder."""
+    from xlgrid.data.encoders import copy_tokenizer, fetch_tokenizer
 
     if lock:
-        fetch_vocabulary(place, revision, output, lock)
+        fetch_tokenizer(place, revision, output, lock)
     else:
-        copy_vocabulary(place, output)
+        copy_tokenizer(place, output)
 
 
 def pretrain(
     recipe: RecipeJson,
-    vocabulary: VocabularyFolder,
+    tokenizer: TokenizerFolder,
     train: Annotated[list[Path], typer.Option(help="the tokens to train on, of a language or pair")],
     dev: Annotated[list[Path], typer.Option(help="the tokens to evaluate on, of a language or pair")],
     output: Output,
@@ -67,21 +67,21 @@ def pretrain(
     from xlgrid.training.pretraining import pretrain
     from xlgrid.training.recipe import Recipe
 
-    pretrain(Recipe.parse(recipe, pace), folder_of(vocabulary), train, dev, output, begin and folder_of(begin))
+    pretrain(Recipe.parse(recipe, pace), folder_of(tokenizer), train, dev, output, begin and folder_of(begin))
 
 
-def snapshot_encoder(
+def checkpoint_encoder(
     encoder: EncoderFolder, step: Annotated[int, typer.Option(help="the step of the pre-training")], output: Output
 ) -> None:
     """Make an encoder of the weights that a pre-training has stored after a step."""
-    from xlgrid.training.pretraining import take_snapshot
+    from xlgrid.training.pretraining import take_checkpoint
 
-    take_snapshot(folder_of(encoder), step, output)
+    take_checkpoint(folder_of(encoder), step, output)
 
 
 def fetch_encoder(
     place: Place,
-    vocabulary: VocabularyFolder,
+    tokenizer: TokenizerFolder,
     output: Output,
     revision: Revision = "main",
     lock: HubLock = None,
@@ -93,6 +93,6 @@ def fetch_encoder(
 
     changes = json.loads(modules), layers
     if lock:
-        fetch_encoder(place, revision, folder_of(vocabulary), output, lock, *changes)
+        fetch_encoder(place, revision, folder_of(tokenizer), output, lock, *changes)
     else:
-        copy_encoder(place, folder_of(vocabulary), output, *changes)
+        copy_encoder(place, folder_of(tokenizer), output, *changes)

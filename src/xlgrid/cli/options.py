@@ -45,7 +45,7 @@ OneSeparator = Annotated[
 ]
 RunFolder = Annotated[Path, typer.Option(help="the run: the folder, or delta.safetensors in it")]
 EncoderFolder = Annotated[Path, typer.Option(help="the encoder: the folder, or model.safetensors in it")]
-VocabularyFolder = Annotated[Path, typer.Option(help="the vocabulary: the folder, or tokenizer.json in it")]
+TokenizerFolder = Annotated[Path, typer.Option(help="the tokenizer: the folder, or tokenizer.json in it")]
 
 
 class Commands(TyperGroup):
@@ -67,5 +67,5 @@ class Commands(TyperGroup):
 
 
 def folder_of(path: Path) -> Path:
-    """The folder of a run, encoder or vocabulary that is named by the folder or by a file in it."""
+    """The folder of a run, encoder or tokenizer that is named by the folder or by a file in it."""
     return path.parent if path.suffix in (".safetensors", ".json") else path

@@ -19,14 +19,14 @@ def train(
     output: Output,
     pace: Pace = "{}",
     start: Annotated[
-        Path | None, typer.Option(help="the run on text with whose weights the run begins (`start` of the method)")
+        Path | None, typer.Option(help="the MLM run with whose weights the run begins (`start` of the method)")
     ] = None,
     first: Annotated[
         Path | None,
         typer.Option(help="the run of another task with whose weights the run begins (`start` of the task)"),
     ] = None,
-    vocabulary: Annotated[
-        Path | None, typer.Option(help="the vocabulary of the tokens, where it is not the encoder's")
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="the tokenizer of the tokens, where it is not the encoder's")
     ] = None,
 ) -> None:
     """Train one run; a training that was stopped continues from its last saved state.
@@ -37,7 +37,7 @@ def train(
     from xlgrid.training.recipe import Recipe
 
     parsed = Recipe.parse(recipe, pace)
-    begun = (path and folder_of(path) for path in (start, first, vocabulary))
+    begun = (path and folder_of(path) for path in (start, first, tokenizer))
     train_run(parsed, folder_of(encoder), train, dev, output, *begun)
 
 
@@ -47,7 +47,7 @@ def evaluate(
     cell: Annotated[
         str,
         typer.Option(
-            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED; a target qu@1000 is qu with the run on text as it was after step 1000"
+            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED; a target qu@1000 is qu with the MLM run as it was after step 1000"
         ),
     ],
     output: Output,
@@ -55,9 +55,9 @@ def evaluate(
         Path | None,
         typer.Argument(help="the run: the folder, or delta.safetensors in it; absent: the encoder without training"),
     ] = None,
-    text_run: Annotated[
+    mlm_run: Annotated[
         Path | None,
-        typer.Argument(help="the run on text of the target, if there is one: the folder, or delta.safetensors in it"),
+        typer.Argument(help="the MLM run of the target, if there is one: the folder, or delta.safetensors in it"),
     ] = None,
 ) -> None:
     """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
@@ -66,6 +66,6 @@ def evaluate(
 
     identity = Cell.named(cell)._asdict()
     if run:
-        evaluate(folder_of(run), folder_of(encoder), tokens, identity, output, text_run and folder_of(text_run))
+        evaluate(folder_of(run), folder_of(encoder), tokens, identity, output, mlm_run and folder_of(mlm_run))
     else:
         evaluate_bare(identity, folder_of(encoder), tokens, output)

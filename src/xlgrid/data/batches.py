@@ -102,7 +102,7 @@ def mix(parts: Sequence[Tokens], seed: int, way: Mix | None = None) -> Tokens:
         way: None for the default of the head (`Head.mixes`).
 
     Raises:
-        ValueError: the parts differ in their labels or vocabulary or, with `shares`, in their number of examples.
+        ValueError: the parts differ in their labels or tokenizer or, with `shares`, in their number of examples.
     """
     first = parts[0]
     if len(parts) == 1:

@@ -1,8 +1,8 @@
-"""Encoders and vocabularies from the Hub or from disk, as ordinary transformers folders.
+"""Encoders and tokenizers from the Hub or from disk, as ordinary transformers folders.
 
-A vocabulary is a folder with tokenizer.json, tokenizer_config.json, and origin.json, which states its origin. An encoder is a
-folder with config.json, model.safetensors, the files of its vocabulary, and encoder.json, which states its origin.
-`xlgrid.data.vocabulary` and `xlgrid.training.pretraining` make such folders from scratch.
+A tokenizer is a folder with tokenizer.json, tokenizer_config.json, and origin.json, which states its origin. An encoder is a
+folder with config.json, model.safetensors, the files of its tokenizer, and encoder.json, which states its origin.
+`xlgrid.data.tokenizer` and `xlgrid.training.pretraining` make such folders from scratch.
 """
 
 import json
@@ -41,7 +41,7 @@ PADDING = ("<pad>", "[PAD]")
 
 
 def encoder_files(folder: str | Path, coming: Collection[str] = ()) -> list[str]:
-    """The files of an encoder in a folder, without its vocabulary: those that it has, and those that every encoder must have.
+    """The files of an encoder in a folder, without its tokenizer: those that it has, and those that every encoder must have.
 
     Args:
         coming: files that will be there, which say in which format the weights are.
@@ -56,8 +56,8 @@ def encoder_files(folder: str | Path, coming: Collection[str] = ()) -> list[str]
     return _files(folder, _MODEL, ("config.json", *names))
 
 
-def vocabulary_files(folder: str | Path) -> list[str]:
-    """The files of a vocabulary in a folder: those that it has, and tokenizer.json, which every vocabulary must have."""
+def tokenizer_files(folder: str | Path) -> list[str]:
+    """The files of a tokenizer in a folder: those that it has, and tokenizer.json, which every tokenizer must have."""
     return _files(folder, _TOKENIZER_FOLDER, ("tokenizer.json",))
 
 
@@ -77,13 +77,13 @@ def _matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
 def fetch_encoder(
     hub: str,
     revision: str,
-    vocabulary: str | Path,
+    tokenizer: str | Path,
     folder: str | Path,
     lock: str | Path,
     modules: Mapping[str, str] | None = None,
     layers: int | None = None,
 ) -> None:
-    """Fetch an encoder's config and weights from the Hub at the locked commit; add its vocabulary and encoder.json.
+    """Fetch an encoder's config and weights from the Hub at the locked commit; add its tokenizer and encoder.json.
 
     Weights in several files are joined, and those that are there in PyTorch's own format only are converted.
 
@@ -104,33 +104,33 @@ def fetch_encoder(
         known = locks.ask("model", hub, provenance["commit"]).siblings or ()
         names = [file.rfilename for file in known]
         raise ValueError(checkpoints.weights_problem(f"{hub} at {revision}", names) or f"{hub} has no weights")
-    copy_encoder(downloaded, vocabulary, folder, modules, layers, provenance)
+    copy_encoder(downloaded, tokenizer, folder, modules, layers, provenance)
 
 
 def copy_encoder(
     path: str | Path,
-    vocabulary: str | Path,
+    tokenizer: str | Path,
     folder: str | Path,
     modules: Mapping[str, str] | None = None,
     layers: int | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> None:
-    """Copy an encoder's config and weights from a local folder; add its vocabulary and encoder.json.
+    """Copy an encoder's config and weights from a local folder; add its tokenizer and encoder.json.
 
     Args:
-        vocabulary: the folder of the encoder's vocabulary.
+        tokenizer: the folder of the encoder's tokenizer.
         modules: of an encoder with modules for languages: the code of a language -> the name of its module, which is renamed.
         layers: the number of layers to keep, the first ones; None for all.
         provenance: what encoder.json says of the origin; None: that it is the folder.
 
     Raises:
         FileNotFoundError: there is no such folder.
-        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its vocabulary, another padding on which
+        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its tokenizer, another padding on which
             its positions depend, no such module, or fewer layers.
     """
     _check_folder(Path(path), "encoder")
     about = dict(provenance or {"source": "local", "path": str(path)})
-    source, vocabulary = Path(path), Path(vocabulary)
+    source, tokenizer = Path(path), Path(tokenizer)
     check_encoder(source)
     with whole_folder(folder) as aside:
         for name in ("config.json", checkpoints.WEIGHTS):
@@ -140,10 +140,10 @@ def copy_encoder(
             checkpoints.join_weights(source, aside / checkpoints.WEIGHTS)
             weights.check_names(aside, source)
         weights.check_numbers(aside, source)
-        if (padding := check_fits(vocabulary, aside, source)) is not None:
+        if (padding := check_fits(tokenizer, aside, source)) is not None:
             before = checkpoints.config_of(aside).get("pad_token_id")
             checkpoints.change_padding(aside, padding)
-            about |= {"pad_token_id": {"origin": before, "vocabulary": padding}}
+            about |= {"pad_token_id": {"origin": before, "tokenizer": padding}}
             print(f"{source}: {repadded(before, padding)}", file=sys.stderr)
         kind = checkpoints.config_of(aside)["model_type"]
         FAMILIES.get(kind, BERT).name_modules(aside, modules or {})
@@ -152,21 +152,21 @@ def copy_encoder(
         if layers:
             checkpoints.keep_layers(aside, layers)
             about |= {"layers": layers}
-        add_tokenizer(vocabulary, aside)
+        add_tokenizer(tokenizer, aside)
         write_json(aside / "encoder.json", about)
 
 
-def fetch_vocabulary(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:
+def fetch_tokenizer(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:
     """Fetch the files of a tokenizer from the Hub at the locked commit; add origin.json.
 
     Raises:
         ValueError: the Hub cannot be reached, does not know it, or has no tokenizer.json.
     """
-    downloaded, provenance = _fetched("vocabulary", hub, revision, _TOKENIZER_FOLDER, lock)
-    copy_vocabulary(downloaded, folder, provenance)
+    downloaded, provenance = _fetched("tokenizer", hub, revision, _TOKENIZER_FOLDER, lock)
+    copy_tokenizer(downloaded, folder, provenance)
 
 
-def copy_vocabulary(path: str | Path, folder: str | Path, provenance: Mapping[str, Any] | None = None) -> None:
+def copy_tokenizer(path: str | Path, folder: str | Path, provenance: Mapping[str, Any] | None = None) -> None:
     """Copy the files of a tokenizer from a local folder; add origin.json.
 
     Args:
@@ -176,7 +176,7 @@ def copy_vocabulary(path: str | Path, folder: str | Path, provenance: Mapping[st
         FileNotFoundError: there is no such folder.
         ValueError: it has no tokenizer.json, or a damaged one.
     """
-    _check_folder(Path(path), "vocabulary")
+    _check_folder(Path(path), "tokenizer")
     token_ids(path)
     with whole_folder(folder) as aside:
         # An empty file is the same to transformers as none.
@@ -186,9 +186,9 @@ def copy_vocabulary(path: str | Path, folder: str | Path, provenance: Mapping[st
         write_json(aside / "origin.json", dict(provenance or {"source": "local", "path": str(path)}))
 
 
-def add_tokenizer(vocabulary: str | Path, folder: Path) -> None:
-    """Copy the files of a vocabulary's tokenizer into the folder of an encoder."""
-    for file in _matching(Path(vocabulary), _TOKENIZER_FILES):
+def add_tokenizer(tokenizer: str | Path, folder: Path) -> None:
+    """Copy the files of a tokenizer into the folder of an encoder."""
+    for file in _matching(Path(tokenizer), _TOKENIZER_FILES):
         shutil.copy(file, folder / file.name)
 
 
@@ -289,7 +289,7 @@ def token_ids(folder: str | Path) -> dict[str, int]:
     try:
         ids: dict[str, int] = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
     except Exception as error:  # The tokenizers library raises bare Exceptions.
-        raise Damaged(f"{path} is damaged ({error}): copy or fetch the vocabulary again", folder) from error
+        raise Damaged(f"{path} is damaged ({error}): copy or fetch the tokenizer again", folder) from error
     return ids
 
 
@@ -307,17 +307,17 @@ def without_tokenizer(place: str, names: Collection[str]) -> str:
     """
     older = older_tokenizer(names)
     if older is None:
-        return f"{place} has no tokenizer.json, of which a vocabulary consists: save, make or fetch it"
+        return f"{place} has no tokenizer.json: save, make or fetch it"
     needed = " and the packages sentencepiece and protobuf" if fnmatch(older, SENTENCEPIECE) else ""
     return (
-        f"{place} has no tokenizer.json, of which a vocabulary consists, but {older}, from which transformers makes one: "
+        f"{place} has no tokenizer.json, but {older}, from which transformers makes one: "
         f"`AutoTokenizer.from_pretrained(...).save_pretrained(...)` with transformers{needed}; then name the folder where it is saved as the "
-        "`path` of a vocabulary, and the vocabulary in the entry of the encoder"
+        "`path` of a tokenizer, and the tokenizer in the entry of the encoder"
     )
 
 
-def check_fits(vocabulary: Path, encoder: Path, origin: Path | None = None) -> int | None:
-    """Check that an encoder has an embedding for every token of a vocabulary, and can take the vocabulary's padding.
+def check_fits(tokenizer: Path, encoder: Path, origin: Path | None = None) -> int | None:
+    """Check that an encoder has an embedding for every token of a tokenizer, and can take the tokenizer's padding.
 
     An encoder whose config.json has another id of padding can take it, unless it counts positions by this id.
 
@@ -326,22 +326,22 @@ def check_fits(vocabulary: Path, encoder: Path, origin: Path | None = None) -> i
         origin: the folder from which the encoder is copied, for errors.
 
     Returns:
-        The id of padding of the vocabulary, if config.json has another one.
+        The id of padding of the tokenizer, if config.json has another one.
 
     Raises:
-        ValueError: config.json or the vocabulary is damaged; the vocabulary has token ids without an
+        ValueError: config.json or the tokenizer is damaged; the tokenizer has token ids without an
             embedding, or another padding than the encoder's positions.
     """
     from transformers import CONFIG_MAPPING
 
-    ids = token_ids(vocabulary)
-    name_of_padding = _padding(vocabulary, ids)
+    ids = token_ids(tokenizer)
+    name_of_padding = _padding(tokenizer, ids)
     # Transformers adds the special tokens that tokenizer_config.json names and tokenizer.json lacks.
-    for special in (*([name_of_padding] if name_of_padding else []), *_special_tokens(vocabulary)):
+    for special in (*([name_of_padding] if name_of_padding else []), *_special_tokens(tokenizer)):
         ids.setdefault(special, max(ids.values(), default=-1) + 1)
     own = ids[name_of_padding] if name_of_padding else None
     token, number = max(ids.items(), key=lambda entry: entry[1], default=("", -1))
-    problem = f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}"
+    problem = f"the tokenizer {tokenizer} does not fit the encoder {origin or encoder}"
     embeddings = checkpoints.embedding_count(encoder)
     config = checkpoints.config_of(encoder)
     if embeddings is not None and number >= embeddings:
@@ -366,11 +366,11 @@ def check_fits(vocabulary: Path, encoder: Path, origin: Path | None = None) -> i
     return own
 
 
-def _padding(vocabulary: Path, ids: Collection[str]) -> str | None:
+def _padding(tokenizer: Path, ids: Collection[str]) -> str | None:
     """The token that fills the ends of a batch: the one that the tokenizer's files name, or a token with one of the usual names."""
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         try:
-            token = json.loads((vocabulary / name).read_text(encoding="utf-8"))["pad_token"]
+            token = json.loads((tokenizer / name).read_text(encoding="utf-8"))["pad_token"]
         except (OSError, ValueError, KeyError, TypeError):
             continue
         token = token.get("content") if isinstance(token, dict) else token
@@ -379,12 +379,12 @@ def _padding(vocabulary: Path, ids: Collection[str]) -> str | None:
     return next((name for name in PADDING if name in ids), None)
 
 
-def _special_tokens(vocabulary: Path) -> list[str]:
+def _special_tokens(tokenizer: Path) -> list[str]:
     """The special tokens that the files of a tokenizer beside tokenizer.json name."""
     named: list[Any] = []
     for file in ("tokenizer_config.json", "special_tokens_map.json"):
         try:
-            written = json.loads((vocabulary / file).read_text(encoding="utf-8"))
+            written = json.loads((tokenizer / file).read_text(encoding="utf-8"))
             for key, value in written.items():
                 if key.endswith(("_token", "special_tokens", "added_tokens_decoder")):
                     named += value.values() if isinstance(value, dict) and "content" not in value else [value]
@@ -397,9 +397,9 @@ def _special_tokens(vocabulary: Path) -> list[str]:
 
 
 def repadded(before: int | None, padding: int) -> str:
-    """The remark that the copy of an encoder has the padding of its vocabulary."""
+    """The remark that the copy of an encoder has the padding of its tokenizer."""
     return (
-        f"config.json has the `pad_token_id` {before}, and the vocabulary pads with {padding}: the copy has {padding}, which changes no "
+        f"config.json has the `pad_token_id` {before}, and the tokenizer pads with {padding}: the copy has {padding}, which changes no "
         "output before training, because positions do not depend on padding"
     )
 

@@ -1,4 +1,4 @@
-"""Where encoders, vocabularies and adapters are published, and what is known of encoders on the Hub before they are fetched."""
+"""Where encoders, tokenizers and adapters are published, and what is known of encoders on the Hub before they are fetched."""
 
 from typing import Any, NamedTuple
 

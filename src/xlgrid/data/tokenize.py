@@ -19,7 +19,7 @@ from xlgrid.data.streams import Progress
 from xlgrid.data.text import END, End, differ
 from xlgrid.heads.encoding import Encoding
 from xlgrid.heads.head import IS_DEV
-from xlgrid.heads.tokens import COMPANION_IDS
+from xlgrid.heads.tokens import PARALLEL_IDS
 from xlgrid.tasks import Columns, Task, task
 from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, HoldOut
 
@@ -39,7 +39,7 @@ STRIDE = 128
 
 def tokenize(
     data: Sequence[str | Path],
-    vocabulary: str | Path,
+    tokenizer: str | Path,
     kind: str,
     max_length: int,
     out: str | Path,
@@ -64,12 +64,12 @@ def tokenize(
 
     Args:
         data: one of these:
-            - the file of the split, and perhaps that of the same examples in another language, the companions, whose tokens become
-              the column `COMPANION_IDS`;
+            - the file of the split, and perhaps that of the same examples in another language, the parallel examples, whose tokens become
+              the column `PARALLEL_IDS`;
             - the files of the test set and of the dev set, for heads that read the dev set in evaluation;
             - a text, which has the columns `id` and `text`;
             - the parallel texts of a pair, of which rows with one id mean the same, so that each input has both.
-        vocabulary: the folder of the vocabulary.
+        tokenizer: the folder of the tokenizer.
         kind: the name of a task in `xlgrid.tasks.ALL_TASKS`, or of a head.
         max_length: the most tokens of an input, special tokens included.
         one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
@@ -82,8 +82,8 @@ def tokenize(
 
     Raises:
         FileNotFoundError: the data are missing.
-        ValueError: the data or the vocabulary is damaged, the data do not fit the task, no row is for the split, packed
-            rows for `train` fill no input, two texts have too few ids in common, companions are not the same examples, or
+        ValueError: the data or the tokenizer is damaged, the data do not fit the task, no row is for the split, packed
+            rows for `train` fill no input, two texts have too few ids in common, parallel examples are not the same examples, or
             `max_length` leaves no room or is more than the tokenizer's `model_max_length`.
     """
     import pyarrow as pa
@@ -95,14 +95,14 @@ def tokenize(
     head, choices = described.head, len(described.choices)
     where = " and ".join(map(str, data))
     _check_files(data, described, kind)
-    companions = None
+    parallel = None
     if described.target and len(data) > 1:
-        companions = _companions(data[0], data[1], described)
+        parallel = _parallel(data[0], data[1], described)
         data = data[:1]
     if len(data) > 1 and not head.reads_dev:
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
-    loaded = load_tokenizer(vocabulary)
-    check_tokenizer(loaded, vocabulary, described, max_length)
+    loaded = load_tokenizer(tokenizer)
+    check_tokenizer(loaded, tokenizer, described, max_length)
     encoding = Encoding(loaded, max_length, one_separator, stride, documents, lines)
     if head.reads_dev:
         parts = _with_dev(*data)
@@ -112,22 +112,22 @@ def tokenize(
     fields = head.fields()
     if has_depth := "depth" in first.column_names and pa.types.is_integer(first.schema.field("depth").type):
         fields.append(pa.field("depth", pa.int32()))
-    if companions:
-        fields.append(pa.field(COMPANION_IDS, pa.list_(pa.int32())))
+    if parallel:
+        fields.append(pa.field(PARALLEL_IDS, pa.list_(pa.int32())))
     about = {
         "labels": list(described.labels),
         "head": head.name,
         "pad_id": loaded.pad_token_id,
         "mask_id": loaded.mask_token_id,
         "special_ids": loaded.all_special_ids,
-        "vocabulary": len(loaded),
+        "tokenizer": len(loaded),
     }
     if choices:
         about["choices"] = choices
     if head.options.model_fields:
         about["options"] = head.options.model_validate(options or {}).model_dump(mode="json")
-    # The log counts the examples that were cut, and not their companions.
-    of_companions = replace(encoding, carry=[])
+    # The log counts the examples that were cut, and not their parallel examples.
+    of_parallel = replace(encoding, carry=[])
     rows_read = examples = rows_written = 0
     hold_out = HoldOut(dev_rows)
     progress = Progress()
@@ -146,9 +146,9 @@ def tokenize(
                 encoded = head.encode(batch, described, encoding)
                 forms.read(batch)
                 example = list(encoded.get("example", range(batch.num_rows)))
-                if companions:
-                    same = companions.slice(examples, batch.num_rows)
-                    encoded[COMPANION_IDS] = _of_examples(head.encode(same, described, of_companions), example)
+                if parallel:
+                    same = parallel.slice(examples, batch.num_rows)
+                    encoded[PARALLEL_IDS] = _of_examples(head.encode(same, described, of_parallel), example)
                 if has_depth:
                     encoded["depth"] = batch["depth"].take(example).to_pylist()
                 encoded["example"] = [examples + number for number in example]
@@ -216,7 +216,7 @@ def _check_files(data: Sequence[str | Path], described: Task, kind: str) -> None
         )
     if described.target and len(data) > (1 if described.choices else 2):
         raise ValueError(
-            f"a task of kind {kind} takes {'one file' if described.choices else 'a file, and perhaps one of companions'}, got "
+            f"a task of kind {kind} takes {'one file' if described.choices else 'a file, and perhaps one of parallel examples'}, got "
             f"{where}: only texts stand side by side"
         )
 
@@ -300,20 +300,20 @@ def _batches(table: "pa.Table") -> Iterator["pa.Table"]:
     return (table.slice(start, size) for start in range(0, table.num_rows, size))
 
 
-def _companions(path: str | Path, companions: str | Path, described: Task) -> "pa.Table":
+def _parallel(path: str | Path, parallel: str | Path, described: Task) -> "pa.Table":
     """The examples in a file, in the language of another file.
 
     Raises:
         FileNotFoundError: a file is missing.
         ValueError: a file is damaged, or the two do not have the same examples.
     """
-    table, other = read_table(path), read_table(companions)
+    table, other = read_table(path), read_table(parallel)
     described.check(table, str(path))
-    described.check(other, str(companions))
+    described.check(other, str(parallel))
     advice = "row i has to say the same in both, so give each example its translation, or leave the language out"
     if table.num_rows != other.num_rows:
         raise ValueError(
-            f"{path} has {table.num_rows} examples, and {companions}, where their companions are, has {other.num_rows}: {advice}"
+            f"{path} has {table.num_rows} examples, and {parallel}, where their parallel examples are, has {other.num_rows}: {advice}"
         )
     parallel = described.head.parallel(described)
     for column in dict.fromkeys(filter(None, (parallel, "id"))):
@@ -325,36 +325,36 @@ def _companions(path: str | Path, companions: str | Path, described: Task) -> "p
             continue
         if unlike := [row for row, pair in enumerate(zip(values, others, strict=True), start=1) if pair[0] != pair[1]]:
             raise ValueError(
-                f"the companions in {companions} are not those of {path}: the {column} differs in row {unlike[0]}; {advice}"
+                f"the parallel examples in {parallel} are not those of {path}: the {column} differs in row {unlike[0]}; {advice}"
             )
     return other
 
 
 def _of_examples(encoded: Mapping[str, Sequence[Any]], example: Sequence[int]) -> list[list[int]]:
-    """The token ids of the companion of each row. All windows of a long example have the first window of its companion."""
+    """The token ids of the parallel example of each row. All windows of a long example have the first window of its parallel example."""
     numbers = list(encoded.get("example", range(len(encoded["input_ids"]))))
     first = dict(zip(numbers[::-1], encoded["input_ids"][::-1], strict=True))
     return [list(first[number]) for number in example]
 
 
-def load_tokenizer(vocabulary: str | Path) -> Any:
-    """The tokenizer in a vocabulary's folder.
+def load_tokenizer(tokenizer: str | Path) -> Any:
+    """The tokenizer in a folder.
 
     Raises:
-        ValueError: the vocabulary is missing or damaged.
+        ValueError: the tokenizer is missing or damaged.
     """
     from transformers import AutoTokenizer
 
-    token_ids(vocabulary)
+    token_ids(tokenizer)
     for name in ("config.json", "tokenizer_config.json", "special_tokens_map.json"):
-        _check_json(Path(vocabulary) / name)
+        _check_json(Path(tokenizer) / name)
     try:
-        return AutoTokenizer.from_pretrained(str(vocabulary), use_fast=True)
+        return AutoTokenizer.from_pretrained(str(tokenizer), use_fast=True)
     except Exception as error:  # Transformers raises errors of many types.
         raise Damaged(
-            f"the vocabulary {vocabulary} is damaged ({first_sentence(error)}): see its config.json and tokenizer_config.json, or save, "
+            f"the tokenizer {tokenizer} is damaged ({first_sentence(error)}): see its config.json and tokenizer_config.json, or save, "
             "make or fetch it again",
-            vocabulary,
+            tokenizer,
         ) from error
 
 
@@ -381,7 +381,7 @@ def check_tokenizer(tokenizer: Any, folder: str | Path, described: Task, max_len
     """
     if tokenizer.pad_token_id is None:
         raise ValueError(
-            f"the vocabulary {folder} has no token that fills the ends of a batch: write `pad_token` into its tokenizer_config.json, as "
+            f"the tokenizer {folder} has no token that fills the ends of a batch: write `pad_token` into its tokenizer_config.json, as "
             "the encoder's config.json has `pad_token_id`"
         )
     described.head.check_tokenizer(tokenizer)
@@ -389,7 +389,7 @@ def check_tokenizer(tokenizer: Any, folder: str | Path, described: Task, max_len
     least, most = tokenizer.num_special_tokens_to_add(pair=segments > 1) + segments, tokenizer.model_max_length
     if not least <= max_length <= most:
         raise ValueError(
-            f"max_length {max_length} does not fit: inputs in the vocabulary {folder} have {least} to {most} tokens; "
+            f"max_length {max_length} does not fit: inputs in the tokenizer {folder} have {least} to {most} tokens; "
             "change it in the study's task"
         )
 

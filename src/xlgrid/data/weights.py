@@ -65,7 +65,7 @@ def check_names(folder: Path, where: Path | None = None) -> None:
     config = config_of(folder)
     try:
         with torch.device("meta"):
-            # The padding may be that of another vocabulary, and becomes the right one later.
+            # The padding may be that of another tokenizer, and becomes the right one later.
             model = AutoModel.from_config(CONFIG_MAPPING[config["model_type"]].from_dict({**config, "pad_token_id": 0}))
     except Exception as error:  # Transformers raises errors of many types.
         raise Damaged(

@@ -34,7 +34,7 @@ def evaluate(
     tokens: str | Path,
     identity: Mapping[str, Any],
     out: str | Path,
-    text_run: Path | None = None,
+    mlm_run: Path | None = None,
 ) -> None:
     """Evaluate a run on a target and write the JSON of the cell.
 
@@ -43,9 +43,9 @@ def evaluate(
         encoder: the folder of its encoder.
         tokens: the tokens file of the target.
         identity: study, task, encoder, method, source, target and seed of the cell. The target is a language or pair, or one of these
-            as of a step of its run on text (`qu@1000`). What is left out is that of the run.
+            as of a step of its MLM run (`qu@1000`). What is left out is that of the run.
         out: the file of the cell.
-        text_run: the folder of the target's run on text; None if there is none. See `xlgrid.evaluation.trained.model_of`.
+        mlm_run: the folder of the target's MLM run; None if there is none. See `xlgrid.evaluation.trained.model_of`.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -66,12 +66,12 @@ def evaluate(
             tokens,
             run,
         )
-    model = trained.model_of(finished, encoder, data, text_run, parsed.step)
+    model = trained.model_of(finished, encoder, data, mlm_run, parsed.step)
     language, weights = None, []
-    if text_run:
-        source, step = deltas.read_run(text_run)["recipe"]["source"], parsed.step
+    if mlm_run:
+        source, step = deltas.read_run(mlm_run)["recipe"]["source"], parsed.step
         language = source if step is None else f"{source}@{step}"
-        weights = [str(text_run if step is None else deltas.snapshot_path(text_run, step))]
+        weights = [str(mlm_run if step is None else deltas.checkpoint_path(mlm_run, step))]
     stack = trained.stack(model, method, data, recipe.task, language)
     # Some methods draw masks of attention in evaluation too.
     torch.manual_seed(recipe.seed)

@@ -61,16 +61,16 @@ def read(folder: str | Path) -> TrainedRun:
 
 
 def model_of(
-    run: TrainedRun, encoder: str | Path, tokens: Tokens, text_run: Path | None = None, step: int | None = None
+    run: TrainedRun, encoder: str | Path, tokens: Tokens, mlm_run: Path | None = None, step: int | None = None
 ) -> "PreTrainedModel":
     """The model of a run with the language-specific parameters of a target (`Method.is_language_specific`).
 
     Args:
         encoder: the folder of the run's encoder.
         tokens: the tokens of the target, or tokens with the same head and labels.
-        text_run: the folder of the target's run on text, from which these parameters come; None: they stay as the method
-            installs them. If the run itself began with this run on text, they are those of the run.
-        step: the step of the run on text from whose snapshot they are; None: its end.
+        mlm_run: the folder of the target's MLM run, from which these parameters come; None: they stay as the method
+            installs them. If the run itself began with this MLM run, they are those of the run.
+        step: the step of the MLM run from whose checkpoint they are; None: its end.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -81,13 +81,13 @@ def model_of(
     model = _take(encoder, tokens)
     # The run's training has checked that the head and the method are for the encoder.
     method.install(model)
-    exchanged = _resolved(text_run) != _resolved(start) or step is not None
+    exchanged = _resolved(mlm_run) != _resolved(start) or step is not None
     if start:
         deltas.load_text_run(start, model, method, lambda name: not (exchanged and method.is_language_specific(name)))
     # The run stores everything that the run of its first task had trained.
     deltas.load_delta(run.folder / deltas.DELTA, model, method, ALL_HEADS.find(tokens.head), run.record["digest"])
-    if text_run and exchanged:
-        deltas.load_text_run(text_run, model, method, method.is_language_specific, step)
+    if mlm_run and exchanged:
+        deltas.load_text_run(mlm_run, model, method, method.is_language_specific, step)
     return model
 
 
@@ -111,7 +111,7 @@ def stack(
     `kind:name`.
 
     Args:
-        language: the source of the target's run on text; None if there is none.
+        language: the source of the target's MLM run; None if there is none.
 
     Raises:
         ValueError: the encoder has no module of a language of the tokens.

@@ -68,7 +68,7 @@ class Benchmark(Compared):
         from xlgrid.results import stats, units
 
         def reads_alone(method: str) -> bool:
-            return self.untrained == "all" or study.methods[method].method.companion_language is None
+            return self.untrained == "all" or study.methods[method].method.parallel_language is None
 
         chosen = stats.select(cells, self.select)
         if units.unit(chosen["metric"]) != "%" or not units.higher_is_better(chosen["metric"]):

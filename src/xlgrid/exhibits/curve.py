@@ -28,15 +28,15 @@ FEWER = "fewer seeds than planned"
 class Curve(OfCells):
     """Mean score and standard deviation over seeds against `x`.
 
-    `x` is `step`, for learning curves on the dev set; `snapshot`, the step of the target's run on text whose weights evaluate
-    (`snapshots` of the grid); or a fact of the encoders that is a number (`facts`). Lines may be told apart by a fact, too.
+    `x` is `step`, for learning curves on the dev set; `checkpoint`, the step of the target's MLM run whose weights evaluate
+    (`checkpoints` of the grid); or a fact of the encoders that is a number (`facts`). Lines may be told apart by a fact, too.
 
     With `panels`, an axis, a fact or `group`, there is a panel for each of its values. A panel of a group averages over the
     targets of the group.
     """
 
     kind: Literal["curve"] = "curve"
-    x: str = Field(description="step, snapshot, or a fact of the encoders that is a number")
+    x: str = Field(description="step, checkpoint, or a fact of the encoders that is a number")
     lines: str = Field(description="the axis or fact whose values have a line each")
     panels: str | None = Field(None, description="the axis or fact whose values have a panel each, or `group`")
     groups: tuple[str, ...] = Field((), description="the groups that have a panel each, with `panels: group`")
@@ -65,8 +65,8 @@ class Curve(OfCells):
         return "metric" in (*self.select, self.lines, self.panels)
 
     @property
-    def shows_snapshots(self) -> bool:
-        return self.x == "snapshot"
+    def shows_checkpoints(self) -> bool:
+        return self.x == "checkpoint"
 
     @property
     def shows_runs(self) -> bool:
@@ -79,7 +79,7 @@ class Curve(OfCells):
 
     @property
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
-        named = super().named_axes | {"x": ([self.x], ("step", "snapshot")), "lines": ([self.lines], AXES)}
+        named = super().named_axes | {"x": ([self.x], ("step", "checkpoint")), "lines": ([self.lines], AXES)}
         return named | ({"panels": ([self.panels], (*AXES, "group"))} if self.panels else {})
 
     @property
@@ -182,7 +182,7 @@ def curves(
         ax = plots.axes_at(figure, left, top, *spare)
         handles |= _draw(ax, part, x=x, order=order, ends=ends)
         ax.set_title(name, loc="left", fontsize=9)
-        ax.set_xlabel("steps of training on text" if x == "snapshot" else x)
+        ax.set_xlabel("steps of training on text" if x == "checkpoint" else x)
         ax.set_ylabel(quantity if number % across == 0 else "")
         axes.append(ax)
     hollow = handles.pop(FEWER, None)

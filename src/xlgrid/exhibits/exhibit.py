@@ -187,7 +187,7 @@ class Exhibit(Strict):
             ValueError: there is nothing to show, or nothing to compare with, an entry would mix tasks, encoders, methods or
                 metrics, or a file of results or of published numbers is damaged.
         """
-        (self.write_comparison if compare else self.write)(name, folder, self.rendering(plan))
+        (self.write_published if compare else self.write)(name, folder, self.rendering(plan))
 
     def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files of the exhibit: CSV, Markdown, LaTeX, and HTML of a table or the pictures of a figure."""
@@ -210,7 +210,7 @@ class Exhibit(Strict):
         # An exhibit that has this file is complete.
         write_text(f"{stem}.csv", data.to_csv(index=False, lineterminator="\n"))
 
-    def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
+    def write_published(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files that compare the exhibit with published numbers.
 
         Raises:
@@ -252,8 +252,8 @@ class OfCells(Exhibit):
         return [*super().settings(study), json.dumps(order)]
 
     @property
-    def shows_snapshots(self) -> bool:
-        """Whether the exhibit shows cells that take the weights of a step of their target's run on text (`Grid.snapshots`)."""
+    def shows_checkpoints(self) -> bool:
+        """Whether the exhibit shows cells that take the weights of a step of their target's MLM run (`Grid.checkpoints`)."""
         return False
 
     def cells(self, planned: Iterable["Cell"], facts: Facts) -> list["Cell"]:
@@ -272,7 +272,7 @@ class OfCells(Exhibit):
         return (
             cell
             for cell in with_values(planned, self.selected)
-            if (cell.target.step is not None) == self.shows_snapshots
+            if (cell.target.step is not None) == self.shows_checkpoints
         )
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
@@ -387,22 +387,22 @@ class Compared(OfCells):
         contradictions = self.published.path.with_name("contradictions.csv")
         return [*own, str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
-    def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
+    def write_published(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         import pandas as pd
 
-        from xlgrid.exhibits.drawing import beside
         from xlgrid.exhibits.drawing import sheet as printing
+        from xlgrid.exhibits.drawing.published_sheet import published_sheet
         from xlgrid.results import published
 
         sheet = rendering.sheet
         if self.published is None or rendering.behind is None:
-            return super().write_comparison(name, folder, rendering)
-        compared = published.beside(sheet.entries, [*sheet.rows, *sheet.axes], rendering.behind, self.published)
+            return super().write_published(name, folder, rendering)
+        compared = published.with_published(sheet.entries, [*sheet.rows, *sheet.axes], rendering.behind, self.published)
         further = compared.iloc[:0]
         if self.shows_all_published:
             keys = sheet.entries, sheet.rows, sheet.axes
             further = published.without_cells(*keys, rendering.behind, self.published)
-        both = beside.comparison(sheet, compared, self.published, self.digits, further)
+        both = published_sheet(sheet, compared, self.published, self.digits, further)
         csv = (pd.concat([compared, further]) if len(further) else compared).to_csv(index=False, lineterminator="\n")
         text = csv, printing.markdown(both), printing.html(both)
         # A comparison that has the first file is complete.

@@ -12,7 +12,7 @@ from xlgrid.base.arrays import Ints, Segments
 from xlgrid.heads.values import Values
 
 # The column with the token ids of the same example in another language, in tokens for methods that read both.
-COMPANION_IDS = "companion_ids"
+PARALLEL_IDS = "parallel_ids"
 
 
 class Vocabulary(NamedTuple):

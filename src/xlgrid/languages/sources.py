@@ -1,7 +1,7 @@
 """The source of a run and the target of a cell, as values that are parsed once.
 
 A `Target` is a language (`en`), a pair of a context's and a question's language (`en-fr`), or one of these as of a step of
-its run on text (`qu@1000`). A `Source` is one or several of these languages and pairs, joined by `+` (`en+en-fr`); of a
+its MLM run (`qu@1000`). A `Source` is one or several of these languages and pairs, joined by `+` (`en+en-fr`); of a
 method that has a run for each target, the target follows (`en@qu`). The source `none` is that of cells without training.
 
 Both are strings, so that paths, JSON, data frames and dictionaries hold them as they are written. Nothing else takes such
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 # The source of cells without training; no language has this code.
 NONE = "none"
-# Between the language of data and that of the companions of its examples.
-COMPANION = "~"
+# Between the language of data and that of the parallel examples of its examples.
+PARALLEL = "~"
 
 
 class _Parsed(str):
@@ -53,11 +53,11 @@ def _parsed(cls: type[_Parsed], text: str) -> _Parsed:
 
 
 class Target(_Parsed):
-    """A language, or a pair of languages, perhaps as of a step of its run on text.
+    """A language, or a pair of languages, perhaps as of a step of its MLM run.
 
     Attributes:
         languages: one code, or the context's and the question's.
-        step: the step of the run on text whose weights are used (`Grid.snapshots`); None: those of its end.
+        step: the step of the MLM run whose weights are used (`Grid.checkpoints`); None: those of its end.
 
     Raises:
         ValueError: there are more than two languages, a code is empty, languages are mixed, or the step is not a whole
@@ -78,7 +78,7 @@ class Target(_Parsed):
         if NONE in codes:
             raise ValueError(f"{text!r}: `{NONE}` is no language, but the source of cells without training")
         if at and not (step.isascii() and step.isdecimal() and not step.startswith("0")):
-            raise ValueError(f"target {text!r}: after @ comes a step of its run on text, as in {data}@1000")
+            raise ValueError(f"target {text!r}: after @ comes a step of its MLM run, as in {data}@1000")
         return {"languages": codes, "step": int(step) if at else None}
 
     @property
@@ -87,7 +87,7 @@ class Target(_Parsed):
         return self if self.step is None else Target("-".join(self.languages))
 
     def at(self, step: int) -> "Target":
-        """The target as of a step of its run on text: qu@1000."""
+        """The target as of a step of its MLM run: qu@1000."""
         return Target(f"{self.data}@{step}")
 
     @property
@@ -138,12 +138,12 @@ class Source(_Parsed):
         return Source(f"{self.data}@{target}")
 
 
-def accompanied(data: str, companion: str | None) -> str:
-    """The name of data in a language whose examples have companions in another one: fr~en."""
-    return data if companion is None else f"{data}{COMPANION}{companion}"
+def accompanied(data: str, parallel: str | None) -> str:
+    """The name of data in a language whose examples have parallel examples in another one: fr~en."""
+    return data if parallel is None else f"{data}{PARALLEL}{parallel}"
 
 
 def unaccompanied(name: str) -> tuple[str, str | None]:
-    """The language or pair in a name of `accompanied`, and the language of companions; None if there are none."""
-    data, _, companion = name.partition(COMPANION)
-    return data, companion or None
+    """The language or pair in a name of `accompanied`, and the language of parallel examples; None if there are none."""
+    data, _, parallel = name.partition(PARALLEL)
+    return data, parallel or None

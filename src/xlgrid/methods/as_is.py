@@ -22,4 +22,4 @@ class AsIs(Method):
     def check_start(self, start: Method | None) -> None:
         """There is no run that could begin with another."""
         if start is not None:
-            raise ValueError("the method has no runs, which could begin with a run on text: leave out `start`")
+            raise ValueError("the method has no runs, which could begin with an MLM run: leave out `start`")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class AdapterFormat(Protocol):
     """The format of a folder in which people share adapters, such as `xlgrid.papers.pfeiffer2020.madx.adapterhub`."""
 
-    TEXT_OPTIONS: str  # the options of a method whose adapters runs on text train, as in a study
+    TEXT_OPTIONS: str  # the options of a method whose adapters MLM runs train, as in a study
 
     def files(self, folder: str | Path) -> list[str]: ...
 
@@ -76,12 +76,12 @@ class Method:
 
     @property
     def trains_head(self) -> bool:
-        """Whether a run trains the head of its task. A method that does not is for runs on text, and not for a grid."""
+        """Whether a run trains the head of its task. A method that does not is for MLM runs, and not for a grid."""
         return True
 
     @property
     def copies_overlap(self) -> bool:
-        """Whether a run on text in a vocabulary of its own begins with the encoder's embeddings of tokens that both have."""
+        """Whether an MLM run in a tokenizer of its own begins with the encoder's embeddings of tokens that both have."""
         return True
 
     def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
@@ -93,12 +93,12 @@ class Method:
         return {}
 
     @property
-    def companion_language(self) -> str | None:
+    def parallel_language(self) -> str | None:
         """The language in which a model reads each example a second time; None if it reads each example once."""
         return None
 
     def is_language_specific(self, name: str) -> bool:
-        """Whether the parameter `name` belongs to a language. A cell of a target that has a run on text of its own (`Start.at`)
+        """Whether the parameter `name` belongs to a language. A cell of a target that has an MLM run of its own (`Start.at`)
         takes such parameters from that run, and all others from the run that it evaluates. If embeddings are among them, a cell
         without such a run has those of the encoder."""
         return False
@@ -107,15 +107,15 @@ class Method:
         """The adapters that are active in a cell of `task`, from the embeddings up, as `kind:name`.
 
         Args:
-            language: the source of the run on text that has trained the language-specific parameters; None if there is none.
+            language: the source of the MLM run that has trained the language-specific parameters; None if there is none.
         """
         return ()
 
     def check_start(self, start: "Method | None") -> None:
-        """Check the run on text with which a run begins.
+        """Check the MLM run with which a run begins.
 
         Args:
-            start: the method of the run on text; None if there is no such run.
+            start: the method of the MLM run; None if there is no such run.
 
         Raises:
             ValueError: no run trains some of the parameters, or those of the two methods do not fit.
@@ -123,7 +123,7 @@ class Method:
 
     @property
     def needs_start(self) -> bool:
-        """Whether a run has to begin with a run on text."""
+        """Whether a run has to begin with an MLM run."""
         try:
             self.check_start(None)
         except ValueError:
@@ -131,7 +131,7 @@ class Method:
         return False
 
     def leaves_out(self, name: str, layers: int) -> bool:
-        """Whether a parameter of a run on text has no place, and needs none, in a model that begins with that run.
+        """Whether a parameter of an MLM run has no place, and needs none, in a model that begins with that run.
 
         Args:
             layers: the number of the encoder's layers.

@@ -58,8 +58,8 @@ def kept(
     }
 
 
-def snapshot_path(folder: Path, step: int) -> Path:
-    """The file of a run's weights after a step of its training (`Training.snapshots`)."""
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """The file of a run's weights after a step of its training (`Training.checkpoints`)."""
     return folder / f"step{step}.safetensors"
 
 
@@ -83,14 +83,14 @@ def read_run(run: str | Path) -> dict[str, Any]:
 
 
 def start_of(run: str | Path, record: Mapping[str, Any]) -> Path | None:
-    """The folder of the run on text with which a run began; None if it began with none.
+    """The folder of the MLM run with which a run began; None if it began with none.
 
     Raises:
         ValueError: the record does not say.
     """
     if "start" not in record:
         path = Path(run, "run.json")
-        raise Damaged(f"{path} does not say with which run on text the run began: delete it and rerun training", path)
+        raise Damaged(f"{path} does not say with which MLM run the run began: delete it and rerun training", path)
     return Path(record["start"]) if record["start"] else None
 
 
@@ -101,42 +101,42 @@ def load_text_run(
     wanted: Callable[[str], bool] = lambda name: True,
     step: int | None = None,
 ) -> None:
-    """Put the weights that a run on text has trained into a model with `method` installed, after the weights of the run on
+    """Put the weights that an MLM run has trained into a model with `method` installed, after the weights of the run on
     text with which that run itself began.
 
-    The word embeddings of a run on text with a vocabulary of its own belong to that vocabulary. They are loaded in any case, or,
+    The word embeddings of an MLM run with a tokenizer of its own belong to that tokenizer. They are loaded in any case, or,
     if the method counts embeddings among the parameters of a language, if they are wanted; the model's are resized.
 
     Args:
-        folder: the folder of the run on text.
+        folder: the folder of the MLM run.
         wanted: whether to load the parameter of a name.
-        step: load the weights after this step of the training, of which the run has kept a snapshot; None: the run's
+        step: load the weights after this step of the training, of which the run has kept a checkpoint; None: the run's
             results.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: the snapshot is missing, or a file is damaged, does not fit the model, or is from another training than the `run.json` beside it.
+        ValueError: the checkpoint is missing, or a file is damaged, does not fit the model, or is from another training than the `run.json` beside it.
     """
     import torch
 
     record = read_run(folder)
     if before := start_of(folder, record):
         load_text_run(before, model, method, wanted)
-    path = folder / DELTA if step is None else snapshot_path(folder, step)
+    path = folder / DELTA if step is None else checkpoint_path(folder, step)
     if step and not path.exists():
         steps = sorted(int(file.stem[4:]) for file in folder.glob("step*.safetensors") if file.stem[4:].isdecimal())
         raise Damaged(
-            f"{path} does not exist (there are snapshots of the steps: {', '.join(map(str, steps)) or 'none'}): check "
-            f"`snapshots` of the training of this run on text, delete {folder} and run the study again, which trains it anew",
+            f"{path} does not exist (there are checkpoints of the steps: {', '.join(map(str, steps)) or 'none'}): check "
+            f"`checkpoints` of the training of this MLM run, delete {folder} and run the study again, which trains it anew",
             folder,
         )
-    layers, has_vocabulary = model.config.num_hidden_layers, bool(record.get("vocabulary"))
+    layers, has_tokenizer = model.config.num_hidden_layers, bool(record.get("tokenizer"))
 
     def has_place(name: str) -> bool:
         return name.startswith(f"{model.base_model_prefix}.") and not method.leaves_out(name, layers)
 
     def is_loaded(name: str) -> bool:
-        always = has_vocabulary and name.endswith(EMBEDDINGS) and not method.is_language_specific(name)
+        always = has_tokenizer and name.endswith(EMBEDDINGS) and not method.is_language_specific(name)
         return has_place(name) and (wanted(name) or always)
 
     trained, shapes, digest = read_delta(path, is_loaded)
@@ -146,13 +146,13 @@ def load_text_run(
             "again, which trains it anew",
             folder,
         )
-    for name in trained if has_vocabulary else ():
+    for name in trained if has_tokenizer else ():
         if name.endswith(EMBEDDINGS):
             resize_embeddings(model, shapes[name][0])
     parameters = named_parameters(model)
     # All tensors are checked, wanted or not, so that a run of another encoder does not go unnoticed; but the embeddings of
-    # another vocabulary fit only where they are loaded.
-    unfit = {name for name in shapes if has_vocabulary and name.endswith(EMBEDDINGS)} - trained.keys()
+    # another tokenizer fit only where they are loaded.
+    unfit = {name for name in shapes if has_tokenizer and name.endswith(EMBEDDINGS)} - trained.keys()
     placed = {name: shape for name, shape in shapes.items() if has_place(name) and name not in unfit}
     wrong = [n for n, shape in placed.items() if n not in parameters or tuple(parameters[n].shape) != shape]
     if wrong or not placed:
@@ -202,7 +202,7 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", head: "He
 def read_delta(
     path: Path, wanted: Callable[[str], bool] = lambda name: True
 ) -> tuple[dict[str, "torch.Tensor"], dict[str, tuple[int, ...]], str | None]:
-    """Read a `delta.safetensors` or a snapshot.
+    """Read a `delta.safetensors` or a checkpoint.
 
     Returns:
         The wanted tensors, the shapes of all tensors in the file, and the digest of the recipe that trained them.

@@ -202,19 +202,19 @@ def resize_embeddings(model: "PreTrainedModel", rows: int) -> None:
     model.resize_token_embeddings(rows, mean_resizing=False)
 
 
-def change_vocabulary(
+def change_tokenizer(
     model: Any, before: Mapping[str, int], after: Mapping[str, int], copies_overlap: bool = True
 ) -> None:
-    """Give a language model the embeddings, and the biases of its head, for another vocabulary.
+    """Give a language model the embeddings, and the biases of its head, for another tokenizer.
 
-    A token that both vocabularies have keeps its embedding. Torch's generator draws the others, as it draws a new model's.
+    A token that both tokenizers have keeps its embedding. Torch's generator draws the others, as it draws a new model's.
 
     Args:
         before, after: token -> id.
         copies_overlap: false: no token keeps its embedding.
 
     Raises:
-        ValueError: the output embeddings are not those of the input with a bias, or the two vocabularies have other ids of padding.
+        ValueError: the output embeddings are not those of the input with a bias, or the two tokenizers have other ids of padding.
     """
     import torch
 
@@ -222,13 +222,13 @@ def change_vocabulary(
     output = decoder.bias
     if output is None or decoder.weight is not table:
         raise ValueError(
-            f"a {type(model).__name__} has output embeddings of its own, or ones without biases, and takes no other vocabulary: leave out the "
-            "`vocabulary` of the task, or name an encoder of the family of BERT or XLM-R"
+            f"a {type(model).__name__} has output embeddings of its own, or ones without biases, and takes no other tokenizer: leave out the "
+            "`tokenizer` of the task, or name an encoder of the family of BERT or XLM-R"
         )
     named = next(name for name, parameter in model.base_model.named_parameters() if parameter is table)
     if not f"{model.base_model_prefix}.{named}".endswith(EMBEDDINGS):
         raise ValueError(
-            f"the embeddings of a {type(model).__name__} have a name that runs do not store, {named}: leave out the `vocabulary` of the task, or "
+            f"the embeddings of a {type(model).__name__} have a name that runs do not store, {named}: leave out the `tokenizer` of the task, or "
             "name an encoder of the family of BERT or XLM-R"
         )
     old, old_bias = table.detach().clone(), output.detach().clone()
@@ -236,8 +236,8 @@ def change_vocabulary(
     token = next((token for token, number in before.items() if number == padding), None)
     if token is not None and after.get(token) != padding:
         raise ValueError(
-            f"the padding {token!r} has the id {padding} in the vocabulary of the encoder, and {after.get(token)} in the new one: "
-            "take a vocabulary of the kind of the encoder's"
+            f"the padding {token!r} has the id {padding} in the tokenizer of the encoder, and {after.get(token)} in the new one: "
+            "take a tokenizer of the kind of the encoder's"
         )
     resize_embeddings(model, max(after.values()) + 1)
     shared = [token for token in after if copies_overlap and before.get(token, len(old)) < len(old)]

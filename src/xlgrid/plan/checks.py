@@ -32,13 +32,13 @@ def plan_problems(plan: "Plan") -> list[str]:
         return [str(error)]
     return [
         *_paths(plan),
-        *_tokenizers(plan),
+        *_older_tokenizers(plan),
         *_lm_heads(plan),
         *_made(plan),
         *_texts(plan),
         *_steps(plan),
-        *_snapshots(plan),
-        *_vocabularies(plan),
+        *_checkpoints(plan),
+        *_tokenizers(plan),
         *_overlaps(plan),
         *_exhibits(plan),
         *_claims(plan),
@@ -57,16 +57,16 @@ def _paths(plan: "Plan") -> Iterator[str]:
             yield f"encoders.{name}.path: {entry.folder} is the folder to which the encoder is copied: name another"
 
 
-def _tokenizers(plan: "Plan") -> Iterator[str]:
-    """Folders with the vocabularies of the study that are here have a tokenizer.json, where they have a tokenizer of an older kind."""
+def _older_tokenizers(plan: "Plan") -> Iterator[str]:
+    """Folders with the tokenizers of the study that are here have a tokenizer.json, where they have a tokenizer of an older kind."""
     study = plan.study
-    for name, entry in study.all_vocabularies.items():
+    for name, entry in study.all_tokenizers.items():
         folder = Path(entry.folder or "")
         if not entry.folder or not folder.is_dir() or (folder / "tokenizer.json").exists():
             continue
         names = [file.name for file in folder.iterdir()]
         if older_tokenizer(names):
-            section = "vocabularies" if name in study.vocabularies else "encoders"
+            section = "tokenizers" if name in study.tokenizers else "encoders"
             yield f"{section}.{name}.path: {without_tokenizer(entry.folder, names)}"
 
 
@@ -104,7 +104,7 @@ def _made(plan: "Plan") -> Iterator[str]:
 
 
 def _texts(plan: "Plan") -> Iterator[str]:
-    """There is text in the languages of the runs on text."""
+    """There is text in the languages of the MLM runs."""
     study = plan.study
     without_text = [code for code in study.languages if not has_text(study, code)]
     runs = [run for run in (plan.runs if without_text else ()) if study.tasks[run.task].from_text]
@@ -119,47 +119,47 @@ def _texts(plan: "Plan") -> Iterator[str]:
             )
 
 
-def _vocabularies(plan: "Plan") -> Iterator[str]:
-    """Runs on text of another vocabulary than the encoder's begin with the encoder, and with text that is trained on."""
+def _tokenizers(plan: "Plan") -> Iterator[str]:
+    """MLM runs of another tokenizer than the encoder's begin with the encoder, and with text that is trained on."""
     study = plan.study
-    if not any(entry.vocabulary for entry in study.tasks.values()):
+    if not any(entry.tokenizer for entry in study.tasks.values()):
         return
     for run in plan.runs:
-        vocabulary = study.tasks[run.task].vocabulary_in(run.source)
-        if vocabulary and vocabulary not in study.all_vocabularies:
-            yield f"tasks.{run.task}.vocabulary: {run.folder} has {unknown('vocabulary', vocabulary, study.all_vocabularies)}"
+        tokenizer = study.tasks[run.task].tokenizer_in(run.source)
+        if tokenizer and tokenizer not in study.all_tokenizers:
+            yield f"tasks.{run.task}.tokenizer: {run.folder} has {unknown('tokenizer', tokenizer, study.all_tokenizers)}"
             return
-        chain = [*run.text_runs(study), run] if not study.tasks[run.task].task.target else []
-        other = [each.task for each in chain if each.new_vocabulary(plan)]
+        chain = [*run.mlm_runs(study), run] if not study.tasks[run.task].task.target else []
+        other = [each.task for each in chain if each.new_tokenizer(plan)]
         if other and study.methods[run.method].imported:
-            yield f"tasks.{other[0]}.vocabulary: the runs of method {run.method} are imported, with no embeddings: leave it out"
+            yield f"tasks.{other[0]}.tokenizer: the runs of method {run.method} are imported, with no embeddings: leave it out"
             return
         if other and len(chain) > 1:
             yield (
-                f"tasks.{other[0]}.vocabulary: {chain[-1].folder} begins with {chain[-2].folder}, and runs on text that begin with "
-                "others have the vocabulary of the encoder: leave out `vocabulary`, or the `start` of one method"
+                f"tasks.{other[0]}.tokenizer: {chain[-1].folder} begins with {chain[-2].folder}, and MLM runs that begin with "
+                "others have the tokenizer of the encoder: leave out `tokenizer`, or the `start` of one method"
             )
             return
 
 
 def _overlaps(plan: "Plan") -> Iterator[str]:
-    """Runs on text whose method draws the embeddings of tokens in both vocabularies at random have a vocabulary of their own."""
+    """MLM runs whose method draws the embeddings of tokens in both tokenizers at random have a tokenizer of their own."""
     for run in plan.runs:
-        if not plan.study.methods[run.method].method.copies_overlap and not run.new_vocabulary(plan):
+        if not plan.study.methods[run.method].method.copies_overlap and not run.new_tokenizer(plan):
             yield (
-                f"methods.{run.method}.options: {run.folder} has the vocabulary and the embeddings of the encoder, so that "
-                f"`overlap: random` does nothing: leave it out, or name another `vocabulary` in task {run.task}"
+                f"methods.{run.method}.options: {run.folder} has the tokenizer and the embeddings of the encoder, so that "
+                f"`overlap: random` does nothing: leave it out, or name another `tokenizer` in task {run.task}"
             )
             return
 
 
 def _steps(plan: "Plan") -> Iterator[str]:
-    """The settings of each run go together: trainings reach the steps of their snapshots, say."""
+    """The settings of each run go together: trainings reach the steps of their checkpoints, say."""
     study = plan.study
     numbered = [*enumerate(study.training)]
     setting: dict[str, str] = {
         key: f"training.{i}.set"
-        for key in ("alpha", "snapshots", "dev_targets", "keep")
+        for key in ("alpha", "checkpoints", "dev_targets", "keep")
         for i, entry in numbered
         if key in entry.set
     }
@@ -180,11 +180,11 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
     name, entry = study.entry(run.task, "dev")
     start = study.methods[run.method].start
     known, text = study.encoders[run.encoder].modules_of(study), start.of_run(run.source) if start else None
-    # The run begins with the module that its run on text has added.
+    # The run begins with the module that its MLM run has added.
     added = text.languages if text else ()
     for target in study.recipe(*run[1:]).training.dev_targets:
         if not entry.task.target:
-            yield f"{run.folder} is a run on text, which is evaluated on the text that it trains on"
+            yield f"{run.folder} is an MLM run, which is evaluated on the text that it trains on"
         elif entry.data and not (origin := entry.data.of("dev", target)).has(target):
             yield no_data(name, origin, "dev", target)
         elif not entry.data and not all(entry.task.speaks(code) for code in target.languages):
@@ -195,34 +195,34 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
             # The weights of that run would have to take the place of others at each evaluation.
             yield (
                 f"{run.folder} cannot be evaluated on {target} while it trains, because cells of {target} have weights of "
-                "another run on text"
+                "another MLM run"
             )
 
 
-def _snapshots(plan: "Plan") -> Iterator[str]:
-    """Runs on text keep the snapshots for which the grids ask."""
+def _checkpoints(plan: "Plan") -> Iterator[str]:
+    """MLM runs keep the checkpoints for which the grids ask."""
     study = plan.study
     for name, grid in study.grids.items():
-        for encoder, method in product(grid.encoder, grid.method) if grid.snapshots else ():
+        for encoder, method in product(grid.encoder, grid.method) if grid.checkpoints else ():
             start = study.methods[method].start
             assert start
             if study.methods[start.method].imported:
                 yield (
-                    f"grids.{name}.snapshots: cells of {method} are evaluated with the language adapters of method "
-                    f"{start.method}, which are `imported` and have no steps: leave out `snapshots` or `imported`"
+                    f"grids.{name}.checkpoints: cells of {method} are evaluated with the language adapters of method "
+                    f"{start.method}, which are `imported` and have no steps: leave out `checkpoints` or `imported`"
                 )
                 continue
             texts = {start.of_target(t, s): t for t, s in product(study.targets(grid), study.sources(grid))}
             for text, target in texts.items():
                 if text is None:
-                    yield f"grids.{name}.snapshots: method {method} has no run on text for target {target}: leave {target} out"
+                    yield f"grids.{name}.checkpoints: method {method} has no MLM run for target {target}: leave {target} out"
                     continue
-                kept = study.recipe(start.task, encoder, start.method, text, start.seed).training.snapshots
-                if missing := [step for step in grid.snapshots if step not in kept]:
+                kept = study.recipe(start.task, encoder, start.method, text, start.seed).training.checkpoints
+                if missing := [step for step in grid.checkpoints if step not in kept]:
                     yield (
-                        f"grids.{name}.snapshots: the run on text of method {start.method} in {text} keeps "
+                        f"grids.{name}.checkpoints: the MLM run of method {start.method} in {text} keeps "
                         f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, missing))}: add them to the "
-                        f"`snapshots` that `training` sets {{when: {{task: {start.task}, method: {start.method}}}}}"
+                        f"`checkpoints` that `training` sets {{when: {{task: {start.task}, method: {start.method}}}}}"
                     )
                     break
 

@@ -112,7 +112,7 @@ class Estimate:
         on_text = [run for run in runs if not study.tasks[run.task].task.target]
         costs = {
             "pre-training": total(map(self.pretraining, self.pretrained)),
-            "runs on text": total(map(self.of, on_text)),
+            "MLM runs": total(map(self.of, on_text)),
             "other runs": total(self.of(run) for run in runs if study.tasks[run.task].task.target),
             "evaluation": total(map(self.of, self._own(self.plan.cells))),
         }
@@ -182,8 +182,8 @@ class Estimate:
         """The cost of pre-training an encoder from scratch, or of training a language-modelling head, with its evaluations on text."""
         study, recipe = self.study, self.study.pretraining(encoder)
         settings, scratch, head = recipe.training, recipe.scratch, study.tasks[recipe.task].task.head
-        vocabulary, parts = study.vocabulary_of(encoder), study.encoders[encoder].parts.items()
-        train = [Tokens(study.name, task, vocabulary, part, "train") for part, task in parts]
+        tokenizer, parts = study.tokenizer_of(encoder), study.encoders[encoder].parts.items()
+        train = [Tokens(study.name, task, tokenizer, part, "train") for part, task in parts]
         dev = [replace(tokens, split="dev") for tokens in train]
         config = self.study.encoders[encoder].planned_configuration(self.plan, encoder)
         # The dev sets are evaluated without what the architecture adds.
@@ -198,13 +198,13 @@ class Estimate:
         elif recipe.lm_head and recipe.lm_head.trains == "head":
             # The encoder goes forward only, and gradients pass the output embeddings.
             work = plain.evaluation + attention + 2 * head.output_share * output
-        stored = WEIGHT * whole.total * (1 + len(settings.snapshots)) / 1e9
+        stored = WEIGHT * whole.total * (1 + len(settings.checkpoints)) / 1e9
         return self._training(settings, train, dev, Work(work, plain.evaluation + attention), stored, {})
 
     def stored(self, run: Run) -> float:
         """The gigabytes that a run stores."""
-        snapshots = self.study.recipe(*run[1:]).training.snapshots
-        return WEIGHT * self.count(run).stored * (1 + len(snapshots)) / 1e9
+        checkpoints = self.study.recipe(*run[1:]).training.checkpoints
+        return WEIGHT * self.count(run).stored * (1 + len(checkpoints)) / 1e9
 
     def measured(self, run_json: str | Path) -> "Estimate":
         """The estimate at the speed that a run of this study really had, dev sets, loading and the time of each step included.
@@ -231,14 +231,14 @@ class Estimate:
 
     def _model(self, run: Run) -> tuple[Count, Any]:
         """The parameters of a run's model, and its configuration."""
-        vocabulary, kind = run.vocabulary(self.plan), self.study.tasks[run.task].task
-        place = run.encoder, vocabulary, kind.head.name, str(len(kind.labels)), run.method
+        tokenizer, kind = run.tokenizer(self.plan), self.study.tasks[run.task].task
+        place = run.encoder, tokenizer, kind.head.name, str(len(kind.labels)), run.method
         if place not in self._models:
             entry, method = self.study.encoders[run.encoder], self.study.methods[run.method]
             config = entry.planned_configuration(self.plan, run.encoder)
-            if vocabulary != self.study.vocabulary_of(run.encoder):
-                config.vocab_size = self.study.all_vocabularies[vocabulary].most_entries or config.vocab_size
-            is_new = bool(run.new_vocabulary(self.plan))
+            if tokenizer != self.study.tokenizer_of(run.encoder):
+                config.vocab_size = self.study.all_tokenizers[tokenizer].most_entries or config.vocab_size
+            is_new = bool(run.new_tokenizer(self.plan))
             counted = count(config, kind.head, len(kind.labels), method.base, method.options, is_new)
             self._models[place] = counted, config
         return self._models[place]

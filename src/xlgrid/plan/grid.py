@@ -20,8 +20,8 @@ def cells(study: "Study") -> list[Cell]:
     grids: dict[Cell, str] = {}
     for name, grid in study.grids.items():
         sources, targets = study.sources(grid), study.targets(grid)
-        if grid.snapshots:
-            targets = [target.at(step) for target, step in product(targets, grid.snapshots)]
+        if grid.checkpoints:
+            targets = [target.at(step) for target, step in product(targets, grid.checkpoints)]
         aimed = {method for method in grid.method if (start := study.methods[method].start) and start.at == "target"}
         for axes in product(grid.task, grid.encoder, grid.method, sources, targets, grid.seed):
             cell = Cell(study.name, *axes)

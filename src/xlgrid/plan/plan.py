@@ -10,7 +10,7 @@ from xlgrid.plan import grid
 from xlgrid.products import product_of
 from xlgrid.products.encode import Encoder
 from xlgrid.products.evaluate import Cell
-from xlgrid.products.exhibits import Comparison, Exhibit
+from xlgrid.products.exhibits import Exhibit, PublishedExhibit
 from xlgrid.products.product import Product, flat
 from xlgrid.products.report import Claims, Report, Summary
 from xlgrid.products.train import Run
@@ -89,7 +89,9 @@ class Plan:
         results: list[Product] = [*self.runs, *self.cells, *self.shown, *self.encoders_read]
         products = dict.fromkeys(product for result in results for product in self.rests_on(result))
         exhibits = [Exhibit(study.name, name) for name in study.exhibits]
-        comparisons = [Comparison(study.name, name) for name, exhibit in study.exhibits.items() if exhibit.is_compared]
+        comparisons = [
+            PublishedExhibit(study.name, name) for name, exhibit in study.exhibits.items() if exhibit.is_compared
+        ]
         claims = [Claims(study.name)] if study.claims else []
         return [*products, *exhibits, *comparisons, *claims, Summary(study.name), Report(study.name)]
 

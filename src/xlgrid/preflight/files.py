@@ -1,4 +1,4 @@
-"""What a study takes from outside, and the files of one's own among it: data with their labels, text, vocabularies and encoders."""
+"""What a study takes from outside, and the files of one's own among it: data with their labels, text, tokenizers and encoders."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import Line, State
 from xlgrid.products.data import Data, Text
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Product
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def downloads_of(plan: Plan, materials: Iterable[Material]) -> dict[str, Found]:
 
 
 def file_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
-    """A line for the files of each task, for text, and for each vocabulary and encoder from a folder; more where there are problems.
+    """A line for the files of each task, for text, and for each tokenizer and encoder from a folder; more where there are problems.
     Files that a person has to get have a line for each entry of `downloads`."""
     yield from by_hand_lines(plan, materials)
     downloads = downloads_of(plan, materials)
@@ -257,17 +257,17 @@ def _in_common(first: Rows, second: Rows) -> str | None:
 
 
 def tokenizer_lines(plan: Plan) -> Iterator[Line]:
-    """A line for each vocabulary and encoder that does not come from a training here: whether it has the tokens that the tasks need,
+    """A line for each tokenizer and encoder that does not come from a training here: whether it has the tokens that the tasks need,
     and an embedding for each token. One line lists those that are not on this machine."""
     study = plan.study
     named = dict.fromkeys(product.under(study.name) for product in plan.needed)
     tasks: dict[str, dict[str, None]] = {}
     for product in named:
         if isinstance(product, Tokens):
-            tasks.setdefault(product.vocabulary, {})[product.task] = None
+            tasks.setdefault(product.tokenizer, {})[product.task] = None
     absent = []
     for product in named:
-        if not isinstance(product, Vocabulary | Encoder):
+        if not isinstance(product, Tokenizer | Encoder):
             continue
         entry = _entry(plan, product)
         folder = folder_of(plan, product)
@@ -276,8 +276,8 @@ def tokenizer_lines(plan: Plan) -> Iterator[Line]:
             absent += [product.thing] if entry.repository else []
         elif entry.repository or entry.folder:
             try:
-                if isinstance(product, Vocabulary):
-                    line = _vocabulary(plan, product, folder, [*tasks.get(product.vocabulary, {})])
+                if isinstance(product, Tokenizer):
+                    line = _tokenizer(plan, product, folder, [*tasks.get(product.tokenizer, {})])
                 else:
                     line = _encoder(plan, product, folder)
             except (ValueError, OSError) as error:
@@ -291,22 +291,22 @@ def tokenizer_lines(plan: Plan) -> Iterator[Line]:
         )
 
 
-def folder_of(plan: Plan, product: Vocabulary | Encoder) -> Path | None:
-    """The folder on this machine with a vocabulary or an encoder: that of the results, or else the `path` of the study."""
-    entry, needed = _entry(plan, product), "tokenizer.json" if isinstance(product, Vocabulary) else "config.json"
+def folder_of(plan: Plan, product: Tokenizer | Encoder) -> Path | None:
+    """The folder on this machine with a tokenizer or an encoder: that of the results, or else the `path` of the study."""
+    entry, needed = _entry(plan, product), "tokenizer.json" if isinstance(product, Tokenizer) else "config.json"
     places = [Path(plan.owned(product).folder), *([Path(entry.folder)] if entry.folder else [])]
     return next((place for place in places if (place / needed).is_file()), None)
 
 
-def _entry(plan: Plan, product: Vocabulary | Encoder) -> Obtained:
+def _entry(plan: Plan, product: Tokenizer | Encoder) -> Obtained:
     """The entry of the study."""
-    if isinstance(product, Vocabulary):
-        return plan.study.all_vocabularies[product.vocabulary]
+    if isinstance(product, Tokenizer):
+        return plan.study.all_tokenizers[product.tokenizer]
     return plan.study.encoders[product.encoder]
 
 
-def _vocabulary(plan: Plan, product: Vocabulary, folder: Path, tasks: Sequence[str]) -> Line:
-    """Whether a vocabulary has the special tokens of some tasks.
+def _tokenizer(plan: Plan, product: Tokenizer, folder: Path, tasks: Sequence[str]) -> Line:
+    """Whether a tokenizer has the special tokens of some tasks.
 
     Raises:
         OSError, ValueError: it cannot be read, or lacks one.
@@ -320,21 +320,21 @@ def _vocabulary(plan: Plan, product: Vocabulary, folder: Path, tasks: Sequence[s
 
 
 def _encoder(plan: Plan, product: Encoder, folder: Path) -> Line:
-    """Whether an encoder is whole, and has an embedding for each token of its vocabulary.
+    """Whether an encoder is whole, and has an embedding for each token of its tokenizer.
 
     Raises:
         OSError, ValueError: it cannot be read, or is not.
     """
-    vocabulary = Vocabulary(product.study, plan.study.vocabulary_of(product.encoder))
-    vocabulary_folder = folder_of(plan, vocabulary)
+    tokenizer = Tokenizer(product.study, plan.study.tokenizer_of(product.encoder))
+    tokenizer_folder = folder_of(plan, tokenizer)
     check_encoder(folder)
     if checkpoints.are_pickled(checkpoints.weight_files(folder)):
         text = f"{folder} has weights in PyTorch's own format, which are checked when they are converted"
         return Line(State.OPEN, product.thing, text)
-    if vocabulary_folder is None:
-        text = f"whole in {folder}; its {vocabulary.thing} is not on this machine to compare it with"
+    if tokenizer_folder is None:
+        text = f"whole in {folder}; its {tokenizer.thing} is not on this machine to compare it with"
         return Line(State.OPEN, product.thing, text)
-    padding = check_fits(vocabulary_folder, folder)
-    changed = "" if padding is None else f"; the copy takes the `pad_token_id` {padding} of the vocabulary"
-    text = f"whole in {folder}, with an embedding for each token of {vocabulary.thing}{changed}"
+    padding = check_fits(tokenizer_folder, folder)
+    changed = "" if padding is None else f"; the copy takes the `pad_token_id` {padding} of the tokenizer"
+    text = f"whole in {folder}, with an embedding for each token of {tokenizer.thing}{changed}"
     return Line(State.GOOD, product.thing, text)

@@ -10,7 +10,7 @@ from xlgrid.data.encoders import without_tokenizer
 from xlgrid.data.published import Repository
 from xlgrid.preflight import Line, State
 from xlgrid.preflight.files import Material
-from xlgrid.products.encode import Encoder, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -93,9 +93,9 @@ def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterat
                 yield f"{place} has no config.json: name one in the layout of transformers"
             elif problem := weights_problem(place, files):
                 yield problem
-        elif isinstance(product, Vocabulary):
+        elif isinstance(product, Tokenizer):
             if "tokenizer.json" not in files:
-                yield f"vocabulary {product.vocabulary}: {without_tokenizer('the repository', files)}"
+                yield f"tokenizer {product.tokenizer}: {without_tokenizer('the repository', files)}"
         elif origin := product.origin(study):
             # Text has neither a task nor splits.
             task, split = getattr(product, "task", None), getattr(product, "split", None)

@@ -4,9 +4,9 @@ from functools import cache
 
 from xlgrid.base.plugins import Extensible
 from xlgrid.products.data import Data, Meanings, Text
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.evaluate import Cell
-from xlgrid.products.exhibits import Comparison, Exhibit
+from xlgrid.products.exhibits import Exhibit, PublishedExhibit
 from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
 from xlgrid.products.train import Run
@@ -16,12 +16,12 @@ _CORE = (
     Meanings,
     Data,
     Text,
-    Vocabulary,
+    Tokenizer,
     Encoder,
     Tokens,
     Run,
     Cell,
-    Comparison,
+    PublishedExhibit,
     Exhibit,
     Claims,
     Summary,

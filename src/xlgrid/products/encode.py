@@ -1,4 +1,4 @@
-"""Vocabularies, encoders and tokens."""
+"""Tokenizers, encoders and tokens."""
 
 import json
 import shlex
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xlgrid.data.encoders import vocabulary_files
+from xlgrid.data.encoders import tokenizer_files
 from xlgrid.data.origins.origin import SPLITS
 from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Target, unaccompanied
@@ -15,45 +15,45 @@ from xlgrid.products.product import Inputs, Product, Settings
 from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
-    from xlgrid.data.vocabulary import VocabularyEntry
+    from xlgrid.data.tokenizer import TokenizerEntry
     from xlgrid.plan.plan import Plan
     from xlgrid.study.encoders import EncoderEntry
     from xlgrid.study.schema import Study
 
 
 @dataclass(frozen=True)
-class Vocabulary(Product):
-    """A vocabulary, which several encoders may share."""
+class Tokenizer(Product):
+    """A tokenizer, which several encoders may share."""
 
-    template = "results/{study}/vocabularies/{vocabulary}/{file}"
+    template = "results/{study}/tokenizers/{tokenizer}/{file}"
     files = ("tokenizer.json", "tokenizer_config.json")
     stage = "encode"
-    rules = ("vocabulary", "fetch_vocabulary")
+    rules = ("tokenizer", "fetch_tokenizer")
     study: str
-    vocabulary: str
+    tokenizer: str
 
     def inputs(self, plan: "Plan") -> Inputs:
-        entry = plan.study.all_vocabularies[self.vocabulary]
+        entry = plan.study.all_tokenizers[self.tokenizer]
         if entry.texts:
             return {"texts": [plan.owned(Text(self.study, code)).path for code in entry.texts]}
-        return {"files": vocabulary_files(entry.folder) if entry.folder else []}
+        return {"files": tokenizer_files(entry.folder) if entry.folder else []}
 
     def settings(self, study: "Study") -> Settings:
-        return study.all_vocabularies[self.vocabulary].origin
+        return study.all_tokenizers[self.tokenizer].origin
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        return _makers(cls, "vocabularies", study.all_vocabularies)
+        return _makers(cls, "tokenizers", study.all_tokenizers)
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
-        return {"vocabulary": study.all_vocabularies}
+        return {"tokenizer": study.all_tokenizers}
 
     @property
     def thing(self) -> str:
-        return f"vocabulary {self.vocabulary}"
+        return f"tokenizer {self.tokenizer}"
 
     def repository(self, study: "Study") -> Repository | None:
-        return study.all_vocabularies[self.vocabulary].repository
+        return study.all_tokenizers[self.tokenizer].repository
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Encoder(Product):
     template = "results/{study}/encoders/{encoder}/{file}"
     files = ("model.safetensors", "config.json", "tokenizer.json")
     stage = "encode"
-    rules = ("pretrain", "snapshot_encoder", "fetch_encoder")
+    rules = ("pretrain", "checkpoint_encoder", "fetch_encoder")
     study: str
     encoder: str
 
@@ -90,38 +90,38 @@ class Encoder(Product):
 
 @dataclass(frozen=True)
 class Tokens(Product):
-    """One split of a task's data in a language or pair, as the tokens of a vocabulary; those of `fr~en` also have the same examples
+    """One split of a task's data in a language or pair, as the tokens of a tokenizer; those of `fr~en` also have the same examples
     in a second language, for methods that read both."""
 
-    template = "results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow"
+    template = "results/{study}/tokens/{task}/{tokenizer}/{language}/{split}.arrow"
     stage = "encode"
     rules = ("tokens",)
     study: str
     task: str
-    vocabulary: str
+    tokenizer: str
     language: str
     split: str
 
     def inputs(self, plan: "Plan") -> Inputs:
         return {
             "data": [plan.owned(each).path for each in self._data(plan)],
-            "vocabulary": plan.owned(Vocabulary(self.study, self.vocabulary)).path,
+            "tokenizer": plan.owned(Tokenizer(self.study, self.tokenizer)).path,
         }
 
     def _data(self, plan: "Plan") -> list[Data] | list[Text]:
-        """The data or texts from which the tokens are cut; those with the companions of the examples come second."""
+        """The data or texts from which the tokens are cut; those with the parallel examples of the examples come second."""
         entry = plan.study.tasks[self.task]
         if entry.from_text:
             return [Text(self.study, code) for code in Target(self.language).languages]
         if entry.task.head.reads_dev:
             return [Data(self.study, self.task, self.language, split) for split in (self.split, "dev")]
-        language, companion = unaccompanied(self.language)
+        language, parallel = unaccompanied(self.language)
         examples = Data(self.study, self.task, language, self.split)
-        if companion is None:
+        if parallel is None:
             return [examples]
-        if entry.companions and self.split == "test" and language != companion:
-            return [examples, Data(self.study, entry.companions, language, "test")]
-        return [examples, Data(self.study, self.task, companion, self.split)]
+        if entry.parallel and self.split == "test" and language != parallel:
+            return [examples, Data(self.study, entry.parallel, language, "test")]
+        return [examples, Data(self.study, self.task, parallel, self.split)]
 
     def settings(self, study: "Study") -> Settings:
         entry = study.tasks[self.task]
@@ -143,17 +143,17 @@ class Tokens(Product):
         }
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
-        vocabularies = study.all_vocabularies
-        return {"task": study.tasks, "vocabulary": vocabularies, "language": study.languages, "split": SPLITS}
+        tokenizers = study.all_tokenizers
+        return {"task": study.tasks, "tokenizer": tokenizers, "language": study.languages, "split": SPLITS}
 
     @property
     def languages(self) -> tuple[str, ...]:
-        language, companion = unaccompanied(self.language)
-        return (*Target(language).languages, *([companion] if companion else []))
+        language, parallel = unaccompanied(self.language)
+        return (*Target(language).languages, *([parallel] if parallel else []))
 
 
 def _makers(
-    kind: type[Product], folder: str, entries: "Mapping[str, EncoderEntry | VocabularyEntry]"
+    kind: type[Product], folder: str, entries: "Mapping[str, EncoderEntry | TokenizerEntry]"
 ) -> dict[str, list[str]]:
     """Rule -> the beginnings of the paths in a folder that it makes, by the rule of each entry."""
     return {rule: [f"{folder}/{name}" for name, entry in entries.items() if entry.rule == rule] for rule in kind.rules}

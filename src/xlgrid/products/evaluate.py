@@ -71,7 +71,7 @@ class Cell(OfGrids, _CellAxes):
             "delta": [plan.owned(self.run).delta] if plan.study.methods[self.method].is_trained else [],
             "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
             "tokens": plan.owned(self.tokens(plan)).path,
-            **inputs_on_text(plan, text_run=self),
+            **inputs_on_text(plan, mlm_run=self),
         }
 
     def planned(self, plan: "Plan") -> "list[Cell]":
@@ -88,21 +88,21 @@ class Cell(OfGrids, _CellAxes):
     def _text(self, start: "Start") -> str | None:
         return start.of_target(self.target.data, self.source.data) if start.at == "both" else super()._text(start)
 
-    def text_runs(self, study: "Study") -> list[Run]:
-        """The runs on text that the run of the cell began with, and then those of the target."""
-        return list(dict.fromkeys([*self.run.text_runs(study), *super().text_runs(study)]))
+    def mlm_runs(self, study: "Study") -> list[Run]:
+        """The MLM runs that the run of the cell began with, and then those of the target."""
+        return list(dict.fromkeys([*self.run.mlm_runs(study), *super().mlm_runs(study)]))
 
     def texts_read(self, plan: "Plan") -> list[Run]:
-        # A method may count embeddings among the parameters of a language. Then a cell has the vocabulary of its target's run on
+        # A method may count embeddings among the parameters of a language. Then a cell has the tokenizer of its target's run on
         # text, or that of the encoder if there is no such run.
         method = plan.study.methods[self.method].method
         is_exchanged = any(map(method.is_language_specific, EMBEDDINGS))
-        return super().text_runs(plan.study) if is_exchanged else self.text_runs(plan.study)
+        return super().mlm_runs(plan.study) if is_exchanged else self.mlm_runs(plan.study)
 
     def tokens(self, plan: "Plan") -> Tokens:
         """The tokens on which the cell is evaluated."""
         language = accompanied(self.target.data, self.second_language(plan))
-        return Tokens(self.study, self.task, self.vocabulary(plan), language, "test")
+        return Tokens(self.study, self.task, self.tokenizer(plan), language, "test")
 
 
 def with_values(cells: Iterable[Cell], select: Mapping[str, Iterable[object]]) -> Iterator[Cell]:

@@ -55,15 +55,15 @@ class Exhibit(Product):
 
 
 @dataclass(frozen=True)
-class Comparison(Exhibit):
+class PublishedExhibit(Exhibit):
     """The comparison of an exhibit with published numbers."""
 
     template = "results/{study}/exhibits/{exhibit}{file}"
     files = COMPARISON
-    rules = ("compared",)
+    rules = ("published",)
     compares = True
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
         compared = [name for name, exhibit in study.exhibits.items() if exhibit.is_compared]
-        return {"compared": [f"exhibits/{name}-published" for name in compared]}
+        return {"published": [f"exhibits/{name}-published" for name in compared]}

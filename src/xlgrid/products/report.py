@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xlgrid.products.exhibits import Comparison, Exhibit
+from xlgrid.products.exhibits import Exhibit, PublishedExhibit
 from xlgrid.products.product import Inputs, Product, Settings, Templated
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Summary(Product):
             # The other cells are inputs of exhibits.
             "cells": [cell.path for cell in plan.cells if cell not in shown_cells],
             "exhibits": [Exhibit(self.study, name).path for name in study.exhibits],
-            "comparisons": [Comparison(self.study, name).path for name in compared],
+            "comparisons": [PublishedExhibit(self.study, name).path for name in compared],
             "claims": [Claims(self.study).path] if study.claims else [],
         }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from xlgrid.base.names import unknown_or_unused
 from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Source, accompanied
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Inputs, Product, Settings
 
 if TYPE_CHECKING:
@@ -57,39 +57,39 @@ class OfGrids(Product):
         return f"{problem}; the nearest is {near[0]}" if near else problem
 
     def on_text(self, start: "Start | None") -> "list[Run]":
-        """The run on text that `start` names: none or one."""
+        """The MLM run that `start` names: none or one."""
         text = start and self._text(start)
         return [Run(self.study, start.task, self.encoder, start.method, text, start.seed)] if start and text else []
 
     def _text(self, start: "Start") -> str | None:
-        """The source of the run on text that `start` names."""
+        """The source of the MLM run that `start` names."""
         return start.of_run(self.source)
 
-    def text_runs(self, study: "Study") -> "list[Run]":
-        """The runs on text whose weights the model of this result has, in the order in which they are loaded."""
+    def mlm_runs(self, study: "Study") -> "list[Run]":
+        """The MLM runs whose weights the model of this result has, in the order in which they are loaded."""
         texts = self.on_text(study.methods[self.method].start)
-        # A run on text that itself began with another stores what it changed, and no more.
-        return list(dict.fromkeys(each for run in texts for each in (*run.text_runs(study), run)))
+        # An MLM run that itself began with another stores what it changed, and no more.
+        return list(dict.fromkeys(each for run in texts for each in (*run.mlm_runs(study), run)))
 
     def starting_runs(self, study: "Study") -> "list[Run]":
         """The runs whose weights are loaded before this one trains or is evaluated, in the order in which they are loaded."""
-        return self.text_runs(study)
+        return self.mlm_runs(study)
 
-    def vocabulary(self, plan: "Plan") -> str:
-        """The vocabulary of the tokens that the model reads: that of the task or, where the task names none, of the last run on
+    def tokenizer(self, plan: "Plan") -> str:
+        """The tokenizer of the tokens that the model reads: that of the task or, where the task names none, of the last run on
         text whose task names one; otherwise that of the encoder."""
         study = plan.study
         users: list[OfGrids] = [self, *reversed(self.texts_read(plan))]
-        named = (study.tasks[each.task].vocabulary_in(each.source) for each in users)
-        return next(filter(None, named), None) or study.vocabulary_of(self.encoder)
+        named = (study.tasks[each.task].tokenizer_in(each.source) for each in users)
+        return next(filter(None, named), None) or study.tokenizer_of(self.encoder)
 
     def texts_read(self, plan: "Plan") -> "list[Run]":
-        """The runs on text that can have trained the embeddings which the model reads with."""
-        return self.text_runs(plan.study)
+        """The MLM runs that can have trained the embeddings which the model reads with."""
+        return self.mlm_runs(plan.study)
 
     def second_language(self, plan: "Plan") -> str | None:
         """The language in which the model reads each example a second time."""
-        return plan.study.methods[self.method].method.companion_language
+        return plan.study.methods[self.method].method.parallel_language
 
 
 class _RunAxes(NamedTuple):
@@ -134,7 +134,7 @@ class Run(OfGrids, _RunAxes):
             "train": [plan.owned(tokens).path for tokens in self.tokens(plan, "train")],
             "dev": [plan.owned(tokens).path for tokens in self.tokens(plan, "dev")],
             "encoder": encoder,
-            "vocabulary": [plan.owned(vocabulary).path for vocabulary in self.new_vocabulary(plan)],
+            "tokenizer": [plan.owned(tokenizer).path for tokenizer in self.new_tokenizer(plan)],
             "first": [plan.owned(earlier).delta for earlier in self.first(plan.study)],
             **inputs_on_text(plan, start=self),
         }
@@ -175,36 +175,36 @@ class Run(OfGrids, _RunAxes):
         return [self._replace(task=task)] if task else []
 
     def starting_runs(self, study: "Study") -> "list[Run]":
-        return [*self.text_runs(study), *self.first(study)]
+        return [*self.mlm_runs(study), *self.first(study)]
 
     def tokens(self, plan: "Plan", split: str) -> list[Tokens]:
         """The tokens on which the run trains (`train`), for each part of its source, or chooses its checkpoint (`dev`), for each
         part or for each of its `dev_targets`."""
         task, _ = plan.study.entry(self.task, split)
         parts = plan.study.recipe(*self[1:]).dev_parts if split == "dev" else self.source.parts
-        vocabulary, second = self.vocabulary(plan), self.second_language(plan)
-        return [Tokens(self.study, task, vocabulary, accompanied(part, second), split) for part in parts]
+        tokenizer, second = self.tokenizer(plan), self.second_language(plan)
+        return [Tokens(self.study, task, tokenizer, accompanied(part, second), split) for part in parts]
 
-    def new_vocabulary(self, plan: "Plan") -> list[Vocabulary]:
-        """The vocabulary, other than the encoder's, for which a run on text trains embeddings: none or one."""
-        vocabulary = plan.study.tasks[self.task].vocabulary_in(self.source)
-        is_new = vocabulary and vocabulary != plan.study.vocabulary_of(self.encoder)
-        return [Vocabulary(self.study, vocabulary)] if vocabulary and is_new else []
+    def new_tokenizer(self, plan: "Plan") -> list[Tokenizer]:
+        """The tokenizer, other than the encoder's, for which an MLM run trains embeddings: none or one."""
+        tokenizer = plan.study.tasks[self.task].tokenizer_in(self.source)
+        is_new = tokenizer and tokenizer != plan.study.tokenizer_of(self.encoder)
+        return [Tokenizer(self.study, tokenizer)] if tokenizer and is_new else []
 
     def weights(self, plan: "Plan") -> Inputs:
         """What is read to use the trained model on data that are not tokens yet."""
         return {
             "delta": plan.owned(self).delta,
             "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
-            "vocabulary": plan.owned(Vocabulary(self.study, self.vocabulary(plan))).path,
+            "tokenizer": plan.owned(Tokenizer(self.study, self.tokenizer(plan))).path,
         }
 
 
 def inputs_on_text(plan: "Plan", **users: OfGrids) -> Inputs:
-    """The run on text of each run or cell, none or one, and under `earlier` those with which these runs on text, or the run
+    """The MLM run of each run or cell, none or one, and under `earlier` those with which these MLM runs, or the run
     of a cell, began."""
     starts = {name: user.on_text(plan.study.methods[user.method].start) for name, user in users.items()}
     named = {run for runs in starts.values() for run in runs}
-    earlier = dict.fromkeys(run for user in users.values() for run in user.text_runs(plan.study) if run not in named)
+    earlier = dict.fromkeys(run for user in users.values() for run in user.mlm_runs(plan.study) if run not in named)
     texts: Inputs = {name: [plan.owned(run).delta for run in runs] for name, runs in starts.items()}
     return {**texts, "earlier": [plan.owned(run).delta for run in earlier]}

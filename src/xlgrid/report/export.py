@@ -31,9 +31,9 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     "source": (pa.string(), "the language, pair or mix that the run trained on; `none` without training"),
     "target": (pa.string(), "the language or pair of the evaluation"),
     "seed": (pa.int64(), "the seed"),
-    "snapshot": (
+    "checkpoint": (
         pa.int64(),
-        "the step of the target's run on text whose weights evaluate; null: its end, or no such run",
+        "the step of the target's MLM run whose weights evaluate; null: its end, or no such run",
     ),
     "metric": (pa.string(), "the main metric of the task"),
     "score": (pa.float64(), "the score in the main metric; null: the cell has no result yet"),
@@ -87,7 +87,7 @@ def _row(plan: Plan, cell: Cell) -> dict[str, Any]:
     facts = plan.study.facts[cell.encoder]
     row = {
         **cell.shown._asdict(),
-        "snapshot": cell.target.step,
+        "checkpoint": cell.target.step,
         "metric": metrics[0],
         "run": None if cell.source == NONE else plan.owned(cell.run).folder,
         "path": cell.path,

@@ -23,7 +23,7 @@ def having(frame: pd.DataFrame, names: Sequence[str], *others: str) -> list[str]
 def seed_deviations(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells with two seeds or more, and their `deviation` from the mean over seeds of the same cell."""
     scored = cells.dropna(subset="score")
-    seeds = scored.groupby(having(scored, ENTRY, "snapshot"), sort=False, dropna=False)["score"]
+    seeds = scored.groupby(having(scored, ENTRY, "checkpoint"), sort=False, dropna=False)["score"]
     return scored.assign(deviation=scored["score"] - seeds.transform("mean"))[seeds.transform("size") > 1]
 
 
@@ -74,7 +74,7 @@ def _spread_of(ax: Axes, panel: pd.DataFrame, seeds: Sequence[int]) -> None:
         )
     for y, method in enumerate(methods):
         of_method = panel[panel["method"] == method]
-        free = len(of_method) - of_method.drop_duplicates(having(of_method, ENTRY, "snapshot")).shape[0]
+        free = len(of_method) - of_method.drop_duplicates(having(of_method, ENTRY, "checkpoint")).shape[0]
         sd = float(np.sqrt((of_method["deviation"] ** 2).sum() / free))
         ax.plot([-sd, sd], [y, y], color=plots.INK, linewidth=1.2, solid_capstyle="butt", zorder=0.5)
         ax.annotate(number(sd, 1), (1, y), (4, 0), ax.get_yaxis_transform(), "offset points", va="center", fontsize=8)

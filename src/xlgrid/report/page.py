@@ -2,7 +2,7 @@
 
 Data frames are those of the exhibits. Cells have one row per *planned* cell: `study` (which makes it), `task`, `encoder`, `method`,
 `source`, `target`, `seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` and `cpu_seconds` (of evaluation), and in some studies
-`snapshot` (the step of the run on text as of which the target is spoken, NaN for the end) and `run` (the run's folder). Curves have
+`checkpoint` (the step of the MLM run as of which the target is spoken, NaN for the end) and `run` (the run's folder). Curves have
 `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`, and `target` where runs are for one target each. Run records are the
 contents of `run.json`. Its `recipe` has the names of the study, and its other entries have paths under some of the same keys, such as `encoder`.
 """
@@ -37,7 +37,7 @@ from xlgrid.results import units
 
 RUN = ["task", "encoder", "method", "source", "seed"]
 # Folders of Snakemake's measurements, in the order of the work; those of parts are before them.
-STAGES = ("data", "text", "vocabularies", "encoders", "tokens")
+STAGES = ("data", "text", "tokenizers", "encoders", "tokens")
 AXES = ("task", "encoder", "method", "source", "target", "seed", "metric")
 
 _TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
@@ -138,7 +138,7 @@ def overview(study: Report) -> Html:
     """Titles, description, and boxes: how many cells and runs are done of those planned, and what the study varies."""
     cells = study.cells
     # A cell with several metrics is one cell; a source may have several runs, each for one target.
-    each = cells.drop_duplicates(having(cells, [*RUN, "target"], "run", "snapshot"))
+    each = cells.drop_duplicates(having(cells, [*RUN, "target"], "run", "checkpoint"))
     trained = each[each["source"] != NONE]
     runs = trained.assign(done=trained["score"].notna()).groupby(having(each, RUN, "run"), sort=False)["done"].all()
     scored = int(each["score"].notna().sum())
@@ -259,7 +259,7 @@ def cost(report: Report) -> Html:
     runs = [record for record in report.runs if record["recipe"]["study"] == report.name]
     # Several metrics of one cell share one evaluation.
     scored = cells.dropna(subset="score")
-    scored = scored.drop_duplicates(having(scored, [*RUN, "target"], "snapshot"))
+    scored = scored.drop_duplicates(having(scored, [*RUN, "target"], "checkpoint"))
     times = {
         "seconds": [float(record.get("seconds") or 0) for record in runs],
         "cpu_seconds": [float(record.get("cpu_seconds", "nan")) for record in runs],
@@ -314,8 +314,8 @@ def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
 
 
 def summary(cells: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard deviation over seeds of every task, encoder, method, source, target, metric and snapshot."""
-    scores = cells.groupby(having(cells, ENTRY, "snapshot"), sort=False, dropna=False)["score"]
+    """Mean and standard deviation over seeds of every task, encoder, method, source, target, metric and checkpoint."""
+    scores = cells.groupby(having(cells, ENTRY, "checkpoint"), sort=False, dropna=False)["score"]
     return scores.agg(mean="mean", sd="std", n_seeds="count", n_seeds_expected="size").reset_index()
 
 

@@ -34,9 +34,9 @@ class Selection(Strict):
     seed: tuple[NonNegativeInt, ...] | None = Field(
         default=None, description="seeds, where not all methods have all; in `select` only"
     )
-    snapshot: PositiveInt | None = Field(
+    checkpoint: PositiveInt | None = Field(
         default=None,
-        description="a step among the `snapshots` of a grid: the cells with the weights of that step of their target's run on text; "
+        description="a step among the `checkpoints` of a grid: the cells with the weights of that step of their target's MLM run; "
         "absent: those with the weights of its end",
     )
 
@@ -44,9 +44,9 @@ class Selection(Strict):
     def axes(self) -> dict[str, tuple[Any, ...]]:
         """The axes, or `group`, that are named -> their values, of which seeds are numbers.
 
-        A snapshot is none: a selection without one has the weights of the end.
+        A checkpoint is none: a selection without one has the weights of the end.
         """
-        named = ((axis, getattr(self, axis)) for axis in type(self).model_fields if axis != "snapshot")
+        named = ((axis, getattr(self, axis)) for axis in type(self).model_fields if axis != "checkpoint")
         return {
             axis: tuple(values if axis == "seed" else map(str, values)) for axis, values in named if values is not None
         }
@@ -54,7 +54,7 @@ class Selection(Strict):
     @property
     def text(self) -> str:
         words = ["/".join(map(str, values)) for values in self.axes.values()]
-        return " ".join(words + ([] if self.snapshot is None else [f"@{self.snapshot}"]))
+        return " ".join(words + ([] if self.checkpoint is None else [f"@{self.checkpoint}"]))
 
 
 class Claim(Strict):
@@ -134,7 +134,7 @@ class Claim(Strict):
         if self.compare and self.within:
             pairs = [(side, within) for within in self.within for side in self.compare]
             return tuple(
-                Selection(**side.axes, **within.axes, snapshot=side.snapshot or within.snapshot)
+                Selection(**side.axes, **within.axes, checkpoint=side.checkpoint or within.checkpoint)
                 for side, within in pairs
             )
         return self.compare or self.trend or (Selection(),)
@@ -274,7 +274,7 @@ def _of_side(claim: Claim, side: Selection, cells: Iterable[Cell], belongs: Belo
     """The planned cells of a side."""
     # The selection of a claim and those of its sides name no axis twice.
     axes = claim.select.axes | side.axes
-    step, groups = side.snapshot or claim.select.snapshot, axes.pop("group", ())
+    step, groups = side.checkpoint or claim.select.checkpoint, axes.pop("group", ())
 
     @cache
     def is_inside(source: str, target: str) -> bool:

@@ -92,7 +92,9 @@ def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     return table
 
 
-def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, published: Published) -> pd.DataFrame:
+def with_published(
+    entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, published: Published
+) -> pd.DataFrame:
     """The entries of an exhibit with the paper's numbers.
 
     An entry's published number is the one with the entry's task, encoder, method, source, target or group, and metric, in
@@ -164,11 +166,11 @@ def without_cells(
     methods or sources than those of its entries.
 
     Args:
-        entries, cells, published: as in `beside`.
+        entries, cells, published: as in `with_published`.
         rows, axes: the keys of the entries, which name a row and a column.
 
     Returns:
-        The columns of `beside`, without means. A row is named in the paper's words, with the method after the first name where
+        The columns of `with_published`, without means. A row is named in the paper's words, with the method after the first name where
         no key is the method.
     """
     reference = read(published.path)

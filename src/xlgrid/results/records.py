@@ -30,7 +30,7 @@ COLUMNS = (
     IMPLEMENTATION,
     "group",
     "step",
-    "snapshot",
+    "checkpoint",
     "run",
     "column",
     "mean",
@@ -112,7 +112,7 @@ def read_cells(
         metrics: task -> those of its metrics that are asked for, see `Study.metrics`.
 
     Returns:
-        `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step of the target's run on text
+        `source` and `target` without what follows @; `checkpoint`, where any cell has one, is the step of the target's MLM run
         whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` and `cpu_seconds` of
         evaluation; `learnt_nothing` says why the model of the cell has learnt nothing, "" if it has learnt something. All five
         are NaN where the file is missing. `implementation` says how the score was computed; it is None in rows of further metrics
@@ -151,7 +151,7 @@ def read_cells(
 def _shown(identity: Mapping[str, Any]) -> dict[str, Any]:
     target = Target(identity["target"])
     names = {"source": Source(identity["source"]).data, "target": target.data}
-    return names if target.step is None else {**names, "snapshot": target.step}
+    return names if target.step is None else {**names, "checkpoint": target.step}
 
 
 def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:

@@ -100,7 +100,7 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
         n = record["n"]
         learning.add(record)
         models[cell] = {"run": record.get("run"), **cell._asdict()}
-        # Encoders of two vocabularies may cut a text into other inputs, which different claims may be about.
+        # Encoders of two tokenizers may cut a text into other inputs, which different claims may be about.
         for name, _ in uses:
             if (other := size_of.setdefault((name, cell.task, cell.target), n)) != n:
                 raise ValueError(

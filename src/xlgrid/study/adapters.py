@@ -1,4 +1,4 @@
-"""Adapters in the layout of AdapterHub that are read instead of training a method's runs on text."""
+"""Adapters in the layout of AdapterHub that are read instead of training a method's MLM runs."""
 
 from typing import Annotated, Self
 
@@ -12,7 +12,7 @@ _BRACES = "in which {language} and {encoder} stand for the language and the enco
 
 
 class ImportedAdapters(Obtained):
-    """Adapters that are read instead of training runs on text. A subclass is a place that they come from."""
+    """Adapters that are read instead of training MLM runs. A subclass is a place that they come from."""
 
     names: dict[str, str] = Field(
         {},

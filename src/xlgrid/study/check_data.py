@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def available(study: "Study") -> Iterator[str]:
-    """Data and text exist, or can be generated, in the languages of the grids, the encoders from scratch and the vocabularies."""
+    """Data and text exist, or can be generated, in the languages of the grids, the encoders from scratch and the tokenizers."""
     yield from among("text.files", "language", study.text.files, study.languages)
     on_text = {
         f"encoders.{name}.{key}": languages
         for name, entry in study.encoders.items()
         for key, languages in entry.texts.items()
     }
-    on_text |= {f"vocabularies.{name}": entry.texts for name, entry in study.vocabularies.items()}
+    on_text |= {f"tokenizers.{name}": entry.texts for name, entry in study.tokenizers.items()}
     for place, languages in on_text.items():
         for code in languages:
             if lacking := _not_in_text(study, code):
@@ -159,7 +159,7 @@ def training(study: "Study") -> Iterator[str]:
 
 
 def sizes(study: "Study") -> Iterator[str]:
-    """Inputs fit encoders and vocabularies from scratch, and encoders are pre-trained on the languages of the tasks."""
+    """Inputs fit encoders and tokenizers from scratch, and encoders are pre-trained on the languages of the tasks."""
     for grid in study.grids.values():
         on_text = [start.task for key in grid.method if (start := study.methods[key].start)]
         for name in dict.fromkeys([*with_first(study, grid.task), *on_text]):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def grids(study: "Study") -> Iterator[str]:
-    """Every language of a grid has one module in an encoder with modules: pre-trained, or from a run on text that adds it."""
+    """Every language of a grid has one module in an encoder with modules: pre-trained, or from an MLM run that adds it."""
     for name, grid in study.grids.items():
         for encoder in grid.encoder:
             if (modules := study.encoders[encoder].modules_of(study)) is not None:
@@ -56,7 +56,7 @@ def families(study: "Study") -> Iterator[str]:
 
 
 def _tasks(study: "Study", grid: "Grid") -> dict[str, list[str]]:
-    """Method -> its tasks, of the methods of a grid, and of the runs on text with which its runs begin."""
+    """Method -> its tasks, of the methods of a grid, and of the MLM runs with which its runs begin."""
     tasks = {key: [*grid.task] for key in grid.method}
     for key in [*tasks]:
         while start := study.methods[key].start:

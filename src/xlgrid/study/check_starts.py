@@ -52,8 +52,8 @@ def begun(study: "Study") -> Iterator[str]:
             chain.append(start.method)
         if start and start.method == name:
             yield (
-                f"methods.{name}.start: runs on text would begin with one another in a circle, {' -> '.join([*chain, name])}: "
-                "add a method without `start` for the first runs on text, and name it here"
+                f"methods.{name}.start: MLM runs would begin with one another in a circle, {' -> '.join([*chain, name])}: "
+                "add a method without `start` for the first MLM runs, and name it here"
             )
 
 
@@ -85,24 +85,24 @@ def first_tasks(study: "Study") -> Iterator[str]:
 
 
 def grids(study: "Study") -> Iterator[str]:
-    """The runs on text with which the runs of a grid begin, and with which its targets are evaluated, exist: one for each."""
+    """The MLM runs with which the runs of a grid begin, and with which its targets are evaluated, exist: one for each."""
     for name, grid in study.grids.items():
         for key in grid.method:
             yield from _begins(study, name, grid, key)
-        if len(grid.snapshots) > len(set(grid.snapshots)):
-            yield f"grids.{name}.snapshots: a step stands twice in {grid.snapshots}: remove one"
+        if len(grid.checkpoints) > len(set(grid.checkpoints)):
+            yield f"grids.{name}.checkpoints: a step stands twice in {grid.checkpoints}: remove one"
 
 
 def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
     start = study.methods[key].start
     if not study.methods[key].method.trains_head:
         yield (
-            f"grids.{name}.method: {key}, with its options {study.methods[key].options}, is for runs on text and trains no "
+            f"grids.{name}.method: {key}, with its options {study.methods[key].options}, is for MLM runs and trains no "
             "head: name a method that begins with it"
         )
-    if grid.snapshots and (start is None or start.source or start.at != "both"):
+    if grid.checkpoints and (start is None or start.source or start.at != "both"):
         yield (
-            f"grids.{name}.snapshots: cells of method {key} are not evaluated with the runs on text of their targets: "
+            f"grids.{name}.checkpoints: cells of method {key} are not evaluated with the MLM runs of their targets: "
             "leave the method out of this grid, or give it a `start` without `source` and `at`"
         )
     if start is None:
@@ -112,7 +112,7 @@ def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
     wrong += [target for target in targets if target.is_pair]
     if start.at == "target" and wrong:
         yield (
-            f"grids.{name}: runs of method {key} begin with the run on text of their target, a language, and train "
+            f"grids.{name}: runs of method {key} begin with the MLM run of their target, a language, and train "
             f"on one: leave out {', '.join(dict.fromkeys(wrong))}"
         )
         return
@@ -127,6 +127,6 @@ def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
     if without and study.methods[key].method.needs_start:
         parts = ", ".join(dict.fromkeys(without))
         yield (
-            f"grids.{name}: method {key} has no run on text of {parts}, and what it does not train would stay untrained: "
+            f"grids.{name}: method {key} has no MLM run of {parts}, and what it does not train would stay untrained: "
             f"add it to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave it out here"
         )

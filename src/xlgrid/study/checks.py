@@ -32,7 +32,7 @@ def problems(study: "Study") -> list[str]:
         _declared,
         _codes,
         _languages,
-        _vocabularies,
+        _tokenizers,
         _encoders,
         check_starts.methods,
         check_starts.begun,
@@ -108,19 +108,19 @@ def _languages(study: "Study") -> Iterator[str]:
         yield from among(f"tasks.{name}.examples.languages", LANGUAGE, codes, study.languages)
 
 
-def _vocabularies(study: "Study") -> Iterator[str]:
-    """Tasks name vocabularies that exist, and each name means one."""
-    for name, entry in study.vocabularies.items():
-        yield from among(f"vocabularies.{name}.languages", LANGUAGE, entry.texts, study.languages)
-        if name in study.encoders and study.encoders[name].own_vocabulary:
+def _tokenizers(study: "Study") -> Iterator[str]:
+    """Tasks name tokenizers that exist, and each name means one."""
+    for name, entry in study.tokenizers.items():
+        yield from among(f"tokenizers.{name}.languages", LANGUAGE, entry.texts, study.languages)
+        if name in study.encoders and study.encoders[name].own_tokenizer:
             yield (
-                f"vocabularies.{name}: encoder {name} has a vocabulary of its own, which has this name: choose another, or add "
-                f"`vocabulary: {name}` to the encoder"
+                f"tokenizers.{name}: encoder {name} has a tokenizer of its own, which has this name: choose another, or add "
+                f"`tokenizer: {name}` to the encoder"
             )
     for name, task in study.tasks.items():
-        # The check of the plan knows the languages of a vocabulary for each language.
-        if task.vocabulary and "{language}" not in task.vocabulary:
-            yield from among(f"tasks.{name}", "vocabulary", [task.vocabulary], study.all_vocabularies)
+        # The check of the plan knows the languages of a tokenizer for each language.
+        if task.tokenizer and "{language}" not in task.tokenizer:
+            yield from among(f"tasks.{name}", "tokenizer", [task.tokenizer], study.all_tokenizers)
 
 
 def _encoders(study: "Study") -> Iterator[str]:
@@ -134,14 +134,14 @@ def _names(study: "Study") -> Iterator[str]:
             alike = [key for key, other in study.tasks.items() if other.task.head is entry.task.head]
             alike = [key for key in alike if key != name and not study.tasks[key].trained_on]
             yield from among(f"tasks.{name}.trained_on", "task with this head", [entry.trained_on], alike)
-        if entry.companions:
+        if entry.parallel:
             alike = [
                 key
                 for key, other in study.tasks.items()
                 if key != name and (other.kind, other.columns, bool(other.data)) == (entry.kind, entry.columns, True)
             ]
             wanted = f"task of kind {entry.kind} with data"
-            yield from among(f"tasks.{name}.companions", wanted, [entry.companions], alike)
+            yield from among(f"tasks.{name}.parallel", wanted, [entry.parallel], alike)
     for name, grid in study.grids.items():
         for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
             yield from among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
@@ -234,7 +234,7 @@ def _decoders(study: "Study") -> Iterator[str]:
                 yield f"{place}: {key} is not for the encoder-decoders of task {with_decoder[0]}: name full-ft, bitfit or seq2seq"
             elif with_decoder and entry.start:
                 yield (
-                    f"{place}: runs of {key} begin with a run on text, and the encoder-decoders of task {with_decoder[0]} with the "
+                    f"{place}: runs of {key} begin with an MLM run, and the encoder-decoders of task {with_decoder[0]} with the "
                     "encoder alone: leave out `start`"
                 )
             elif without and models == "only":

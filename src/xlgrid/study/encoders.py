@@ -17,9 +17,9 @@ from xlgrid.data.checkpoints import LAYER_COUNTS, first_layers
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.published import HUB, InFolder, Obtained, OnHub
 from xlgrid.data.sources import no_data
-from xlgrid.data.vocabulary import FolderVocabulary, HubVocabulary, TrainedVocabulary, VocabularyEntry
+from xlgrid.data.tokenizer import FolderTokenizer, HubTokenizer, TokenizerEntry, TrainedTokenizer
 from xlgrid.languages.sources import Source, Target
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Inputs, Settings
 from xlgrid.study.languages import LANGUAGE
 from xlgrid.synthetic.artificial import is_artificial
@@ -92,12 +92,12 @@ class EncoderEntry(Obtained):
         return None
 
     @property
-    def own_vocabulary(self) -> VocabularyEntry | None:
-        """The vocabulary of the encoder; None if it names one, or has that of another."""
+    def own_tokenizer(self) -> TokenizerEntry | None:
+        """The tokenizer of the encoder; None if it names one, or has that of another."""
         return None
 
-    def vocabulary_of(self, study: "Study", name: str) -> str:
-        """The name of the encoder's vocabulary.
+    def tokenizer_of(self, study: "Study", name: str) -> str:
+        """The name of the encoder's tokenizer.
 
         Args:
             name: that of the encoder, here and in the other methods.
@@ -129,42 +129,42 @@ class EncoderEntry(Obtained):
         yield from ()
 
 
-class _WithVocabulary(EncoderEntry):
-    """An encoder with a vocabulary of its own, or one that it names, and with a configuration of its own."""
+class _WithTokenizer(EncoderEntry):
+    """An encoder with a tokenizer of its own, or one that it names, and with a configuration of its own."""
 
-    vocabulary: str | None = Field(
+    tokenizer: str | None = Field(
         None,
-        description="a vocabulary of the study, or an encoder whose vocabulary this one shares; absent: a vocabulary of its own",
+        description="a tokenizer of the study, or an encoder whose tokenizer this one shares; absent: a tokenizer of its own",
     )
 
-    def vocabulary_of(self, study: "Study", name: str) -> str:
-        return self.vocabulary or name
+    def tokenizer_of(self, study: "Study", name: str) -> str:
+        return self.tokenizer or name
 
     def configuration(self, folder: str | Path, most_entries: int | None = None) -> "PreTrainedConfig":
         """The configuration of the encoder, with as many layers as it keeps.
 
         Args:
             folder: the folder in which the encoder is or will be.
-            most_entries: those of the vocabulary that the encoder names, if they are known.
+            most_entries: those of the tokenizer that the encoder names, if they are known.
 
         Raises:
             ValueError: an encoder of the Hub has not been fetched, and is not in `xlgrid.data.published.HUB`; or an encoder from scratch
-                has not been made, and its vocabulary is not trained here; or it, or its copy in the folder, has fewer layers than it should
+                has not been made, and its tokenizer is not trained here; or it, or its copy in the folder, has fewer layers than it should
                 keep.
         """
         raise NotImplementedError
 
     def planned_configuration(self, plan: "Plan", name: str) -> "PreTrainedConfig":
         """`configuration` in the folder of a plan."""
-        vocabulary = plan.study.all_vocabularies[self.vocabulary_of(plan.study, name)]
-        return self.configuration(plan.owned(Encoder(plan.study.name, name)).folder, vocabulary.most_entries)
+        tokenizer = plan.study.all_tokenizers[self.tokenizer_of(plan.study, name)]
+        return self.configuration(plan.owned(Encoder(plan.study.name, name)).folder, tokenizer.most_entries)
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
         yield from super().problems(study, name)
-        yield from among(f"encoders.{name}", "vocabulary", filter(None, [self.vocabulary]), study.all_vocabularies)
+        yield from among(f"encoders.{name}", "tokenizer", filter(None, [self.tokenizer]), study.all_tokenizers)
 
 
-class _Published(_WithVocabulary):
+class _Published(_WithTokenizer):
     """An encoder from the Hub or from a folder."""
 
     rule: ClassVar[str] = "fetch_encoder"
@@ -188,7 +188,7 @@ class _Published(_WithVocabulary):
     def inputs(self, plan: "Plan", encoder: Encoder) -> Inputs:
         """The files from which the encoder is made."""
         files = encoder_files(self.folder, plan.study.downloads) if self.folder else []
-        return {"vocabulary": _vocabulary(plan, encoder), "files": files}
+        return {"tokenizer": _tokenizer(plan, encoder), "files": files}
 
     def settings(self, study: "Study", name: str) -> Settings:
         """The settings of the command that makes the encoder."""
@@ -244,8 +244,8 @@ class HubEncoder(OnHub, _Published):
     """An encoder from the Hugging Face Hub."""
 
     @property
-    def own_vocabulary(self) -> VocabularyEntry | None:
-        return None if self.vocabulary else HubVocabulary(hub=self.hub, revision=self.revision)
+    def own_tokenizer(self) -> TokenizerEntry | None:
+        return None if self.tokenizer else HubTokenizer(hub=self.hub, revision=self.revision)
 
     def whole_config(self, copy: Path) -> dict[str, Any]:
         known = HUB.get(self.hub, {})
@@ -263,8 +263,8 @@ class FolderEncoder(InFolder, _Published):
     """An encoder from a folder."""
 
     @property
-    def own_vocabulary(self) -> VocabularyEntry | None:
-        return None if self.vocabulary else FolderVocabulary(path=self.path)
+    def own_tokenizer(self) -> TokenizerEntry | None:
+        return None if self.tokenizer else FolderTokenizer(path=self.path)
 
     def whole_config(self, copy: Path) -> dict[str, Any]:
         return _described(Path(self.path))
@@ -340,10 +340,10 @@ class TrainedEncoder(EncoderEntry):
         return Recipe.model_validate({**names, **method, **fields, self.key: self.described})
 
     def inputs(self, plan: "Plan", encoder: Encoder) -> Inputs:
-        study, vocabulary = encoder.study, self.vocabulary_of(plan.study, encoder.encoder)
-        inputs: Inputs = {"vocabulary": _vocabulary(plan, encoder)}
+        study, tokenizer = encoder.study, self.tokenizer_of(plan.study, encoder.encoder)
+        inputs: Inputs = {"tokenizer": _tokenizer(plan, encoder)}
         for split in ("train", "dev"):
-            of_parts = [Tokens(study, task, vocabulary, part, split) for part, task in self.parts.items()]
+            of_parts = [Tokens(study, task, tokenizer, part, split) for part, task in self.parts.items()]
             inputs[split] = [plan.owned(tokens).path for tokens in of_parts]
         return {**inputs, "begin": [plan.owned(Encoder(study, self.before)).path] if self.before else []}
 
@@ -357,7 +357,7 @@ class TrainedEncoder(EncoderEntry):
         yield from among(f"{place}.task", "task of kind `mlm`", [self.described.task], texts)
 
 
-class ScratchEncoder(TrainedEncoder, _WithVocabulary):
+class ScratchEncoder(TrainedEncoder, _WithTokenizer):
     """An encoder that is pre-trained here, on texts of the study."""
 
     key: ClassVar[str] = "scratch"
@@ -371,10 +371,10 @@ class ScratchEncoder(TrainedEncoder, _WithVocabulary):
     )
 
     @model_validator(mode="after")
-    def _one_size_of_vocabulary(self) -> Self:
-        if self.vocabulary and "vocab" in self.scratch.model_fields_set:
+    def _one_size_of_tokenizer(self) -> Self:
+        if self.tokenizer and "vocab" in self.scratch.model_fields_set:
             raise ValueError(
-                "scratch.vocab is the size of a vocabulary of its own, but the encoder has `vocabulary`: leave out one of the two"
+                "scratch.vocab is the size of a vocabulary of its own, but the encoder has `tokenizer`: leave out one of the two"
             )
         return self
 
@@ -395,11 +395,11 @@ class ScratchEncoder(TrainedEncoder, _WithVocabulary):
         return self.scratch.max_length
 
     @property
-    def own_vocabulary(self) -> VocabularyEntry | None:
-        if self.vocabulary:
+    def own_tokenizer(self) -> TokenizerEntry | None:
+        if self.tokenizer:
             return None
         scratch = self.scratch
-        return TrainedVocabulary(
+        return TrainedTokenizer(
             kind=scratch.kind, languages=scratch.languages, size=scratch.vocab, max_length=scratch.max_length
         )
 
@@ -413,7 +413,7 @@ class ScratchEncoder(TrainedEncoder, _WithVocabulary):
         folder = Path(folder)
         if (folder / "config.json").is_file():
             return _configuration_in(folder)
-        if most_entries or not self.vocabulary:
+        if most_entries or not self.tokenizer:
             return self.scratch.configuration(most_entries or self.scratch.vocab)
         raise _size_is_unknown(folder.name, folder)
 
@@ -440,15 +440,15 @@ class ScratchEncoder(TrainedEncoder, _WithVocabulary):
         wanted = "task of kind `mlm` with `data` and two `inputs`"
         yield from among(f"{place}.bitext_task", wanted, filter(None, [scratch.bitext_task]), of_pairs)
         yield from self._problems_of_beginning(study, name)
-        shared = study.all_vocabularies.get(self.vocabulary or "")
-        if isinstance(shared, TrainedVocabulary) and scratch.kind != shared.kind:
+        shared = study.all_tokenizers.get(self.tokenizer or "")
+        if isinstance(shared, TrainedTokenizer) and scratch.kind != shared.kind:
             yield (
-                f"encoders.{name}: the encoder is of kind {scratch.kind}, but its vocabulary {self.vocabulary} of kind "
+                f"encoders.{name}: the encoder is of kind {scratch.kind}, but its tokenizer {self.tokenizer} of kind "
                 f"{shared.kind}: give both the same `kind`"
             )
 
     def _problems_of_beginning(self, study: "Study", name: str) -> Iterator[str]:
-        """An encoder that begins with another has the type, the sizes and the vocabulary of that encoder, which does not begin with it
+        """An encoder that begins with another has the type, the sizes and the tokenizer of that encoder, which does not begin with it
         in turn."""
         if not (begin := self.before):
             return
@@ -457,10 +457,10 @@ class ScratchEncoder(TrainedEncoder, _WithVocabulary):
             yield from among(place, "encoder that is there before", [begin], others)
         elif name in (before := encoders_before(study.encoders, name)):
             yield f"{place}: {' begins with '.join([name, *before])}: name an encoder that is there before"
-        elif (vocabulary := study.vocabulary_of(begin)) != study.vocabulary_of(name):
+        elif (tokenizer := study.tokenizer_of(begin)) != study.tokenizer_of(name):
             yield (
-                f"{place}: {begin} has the vocabulary {vocabulary}, and {name} has {study.vocabulary_of(name)}, whose tokens would "
-                f"get embeddings of others: add `vocabulary: {vocabulary}`"
+                f"{place}: {begin} has the tokenizer {tokenizer}, and {name} has {study.tokenizer_of(name)}, whose tokens would "
+                f"get embeddings of others: add `tokenizer: {tokenizer}`"
             )
         elif (config := study.encoders[begin].known_config(study, begin)) and (problem := self.scratch.misfit(config)):
             yield f"{place}: {begin} {problem}"
@@ -488,7 +488,7 @@ class ScratchEncoder(TrainedEncoder, _WithVocabulary):
 
 
 class _OfAnother(EncoderEntry):
-    """An encoder that is made from another one of the study, and has the shape and the vocabulary of that one."""
+    """An encoder that is made from another one of the study, and has the shape and the tokenizer of that one."""
 
     of: str
 
@@ -496,8 +496,8 @@ class _OfAnother(EncoderEntry):
     def before(self) -> str | None:
         return self.of
 
-    def vocabulary_of(self, study: "Study", name: str) -> str:
-        return study.vocabulary_of(self.of)
+    def tokenizer_of(self, study: "Study", name: str) -> str:
+        return study.tokenizer_of(self.of)
 
     def known_facts(self, study: "Study") -> dict[str, Fact]:
         return study.encoders[self.of].known_facts(study) | self.facts
@@ -518,9 +518,9 @@ class _OfAnother(EncoderEntry):
 class Checkpoint(_OfAnother):
     """An encoder from scratch as it was after a step of its pre-training."""
 
-    rule: ClassVar[str] = "snapshot_encoder"
+    rule: ClassVar[str] = "checkpoint_encoder"
     of: str = Field(description="an encoder of the study from `scratch`")
-    step: PositiveInt = Field(description="the step, one of the `snapshots` in the `training` of that encoder")
+    step: PositiveInt = Field(description="the step, one of the `checkpoints` in the `training` of that encoder")
 
     def known_facts(self, study: "Study") -> dict[str, Fact]:
         return study.encoders[self.of].known_facts(study) | {"updates": self.step} | self.facts
@@ -537,11 +537,11 @@ class Checkpoint(_OfAnother):
     def problems(self, study: "Study", name: str) -> Iterator[str]:
         others = {key: entry for key, entry in study.encoders.items() if isinstance(entry, ScratchEncoder)}
         yield from among(f"encoders.{name}.of", "encoder from scratch", [self.of], others)
-        kept = others[self.of].pretraining.snapshots if self.of in others else (self.step,)
+        kept = others[self.of].pretraining.checkpoints if self.of in others else (self.step,)
         if self.step not in kept:
             yield (
                 f"encoders.{name}.step: the pre-training of {self.of} keeps the steps {', '.join(map(str, kept)) or 'none'}, "
-                f"not {self.step}: add it to `snapshots` in its `training`"
+                f"not {self.step}: add it to `checkpoints` in its `training`"
             )
 
 
@@ -551,7 +551,7 @@ class EncoderWithHead(_OfAnother, TrainedEncoder):
     key: ClassVar[str] = "lm_head"
     defaults: ClassVar[dict[str, Any]] = HEAD_TRAINING
     refused: ClassVar[dict[str, str]] = TrainedEncoder.refused | {
-        "snapshots": "the training of a head has no snapshots: leave out `snapshots`"
+        "checkpoints": "the training of a head has no checkpoints: leave out `checkpoints`"
     }
     of: str = Field(description="an encoder of the study, from `hub` or `path`")
     lm_head: LmHead = Field(description="the head, which all runs on this encoder share")
@@ -613,10 +613,10 @@ def replicas(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
 
 
 def limit_of(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:
-    """What takes shorter inputs than a task has, an encoder or its vocabulary: its kind, its name, and the most tokens that it takes;
+    """What takes shorter inputs than a task has, an encoder or its tokenizer: its kind, its name, and the most tokens that it takes;
     None if the inputs fit, as far as this is known."""
-    key = study.vocabulary_of(encoder)
-    parts = (("encoder", encoder, study.encoders[encoder]), ("vocabulary", key, study.all_vocabularies[key]))
+    key = study.tokenizer_of(encoder)
+    parts = (("encoder", encoder, study.encoders[encoder]), ("tokenizer", key, study.all_tokenizers[key]))
     limits = ((what, name, part.most_tokens) for what, name, part in parts)
     length = study.tasks[task].max_length
     return next(((what, name, most) for what, name, most in limits if most and length > most), None)
@@ -631,9 +631,9 @@ def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:
     return {"kind": "mlm", "options": {"lines": "segments"}, "max_length": 512}
 
 
-def _vocabulary(plan: "Plan", encoder: Encoder) -> str:
-    """The path of the vocabulary of an encoder."""
-    return plan.owned(Vocabulary(encoder.study, plan.study.vocabulary_of(encoder.encoder))).path
+def _tokenizer(plan: "Plan", encoder: Encoder) -> str:
+    """The path of the tokenizer of an encoder."""
+    return plan.owned(Tokenizer(encoder.study, plan.study.tokenizer_of(encoder.encoder))).path
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Name, Seed, Strict
 from xlgrid.data.downloads import Download
 from xlgrid.data.text import TextSettings
-from xlgrid.data.vocabulary import AnyVocabulary, VocabularyEntry
+from xlgrid.data.tokenizer import AnyTokenizer, TokenizerEntry
 from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
@@ -41,8 +41,8 @@ class MethodEntry(Strict):
     options: dict[str, float | int | str | bool] = Field(
         {}, description="options of the base, where they differ from the defaults"
     )
-    start: Start | None = Field(None, description="the runs on text with whose weights runs of the method begin")
-    imported: AnyAdapters | None = Field(None, description="adapters that are read instead of training runs on text")
+    start: Start | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
+    imported: AnyAdapters | None = Field(None, description="adapters that are read instead of training MLM runs")
 
     @cached_property
     def method(self) -> Method:
@@ -88,10 +88,10 @@ class Grid(Strict):
     languages: list[str] = Field(
         [], description="the languages over which groups such as `mono` range; absent: the study's languages"
     )
-    snapshots: list[PositiveInt] = Field(
+    checkpoints: list[PositiveInt] = Field(
         [],
-        description="steps of the targets' runs on text. For each step there is a cell target@step, which evaluates with the "
-        "weights of that step instead of the last ones; `snapshots` in the training of these runs has the steps, "
+        description="steps of the targets' MLM runs. For each step there is a cell target@step, which evaluates with the "
+        "weights of that step instead of the last ones; `checkpoints` in the training of these runs has the steps, "
         "too",
     )
 
@@ -122,9 +122,9 @@ class Study(Strict):
         {},
         description="path of a file that the study names, or of several with names in braces: where it is from, if it is not on the Hub",
     )
-    vocabularies: dict[Name, AnyVocabulary] = Field(
+    tokenizers: dict[Name, AnyTokenizer] = Field(
         {},
-        description="name: a vocabulary, which several encoders may share; an encoder that names none has a vocabulary of its"
+        description="name: a tokenizer, which several encoders may share; an encoder that names none has a tokenizer of its"
         " own",
     )
     encoders: dict[Name, AnyEncoder] = Field(
@@ -189,7 +189,7 @@ class Study(Strict):
         return [Source(member) for value in grid.source for member in self.expand(value, grid)]
 
     def targets(self, grid: Grid) -> list[Target]:
-        """The targets of a grid, groups expanded, without `snapshots`.
+        """The targets of a grid, groups expanded, without `checkpoints`.
 
         Raises:
             ValueError: there is no such language or group.
@@ -284,14 +284,14 @@ class Study(Strict):
         return {name: entry.task.metrics for name, entry in self.tasks.items()}
 
     @cached_property
-    def all_vocabularies(self) -> dict[str, VocabularyEntry]:
-        """Name -> vocabulary, of those in `vocabularies` and of those of encoders that name none."""
-        own = {name: own for name, entry in self.encoders.items() if (own := entry.own_vocabulary)}
-        return {**own, **self.vocabularies}
+    def all_tokenizers(self) -> dict[str, TokenizerEntry]:
+        """Name -> tokenizer, of those in `tokenizers` and of those of encoders that name none."""
+        own = {name: own for name, entry in self.encoders.items() if (own := entry.own_tokenizer)}
+        return {**own, **self.tokenizers}
 
-    def vocabulary_of(self, encoder: str) -> str:
-        """The name of an encoder's vocabulary."""
-        return self.encoders[encoder].vocabulary_of(self, encoder)
+    def tokenizer_of(self, encoder: str) -> str:
+        """The name of an encoder's tokenizer."""
+        return self.encoders[encoder].tokenizer_of(self, encoder)
 
     def entry(self, name: str, split: str) -> tuple[str, TaskEntry]:
         """The task whose data a split of a task is, which differs where the task is `trained_on` another; and its entry."""

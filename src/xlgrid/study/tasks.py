@@ -53,9 +53,9 @@ class TaskEntry(Columns):
         description="a task of the study; a run begins with all weights, the head's too, of that task's run of the same "
         "method",
     )
-    vocabulary: str | None = Field(
+    tokenizer: str | None = Field(
         None,
-        description="for tasks of kind `mlm`: the vocabulary of their runs, and of runs that begin with them, where it is not"
+        description="for tasks of kind `mlm`: the tokenizer of their runs, and of runs that begin with them, where it is not"
         " that of the encoder; the runs train embeddings of its tokens. {language} stands for the language of the"
         " run",
     )
@@ -67,11 +67,11 @@ class TaskEntry(Columns):
         description="how the runs of the task take the parts of a mix. shares: each example comes from one of the parts, which are "
         "parallel; whole: all rows of each part (translate-train-all); absent: `whole` of kinds `mlm` and `seq2seq`, else `shares`",
     )
-    companions: str | None = Field(
+    parallel: str | None = Field(
         None,
-        description="for methods with the option `companion`: another task of the study with this head. Its test set in a "
+        description="for methods with the option `parallel`: another task of the study with this head. Its test set in a "
         "language has the test examples of this task in that language, translated into the language of "
-        "companions. Absent: this task's own test set in the language of companions has the same examples",
+        "parallel examples. Absent: this task's own test set in the language of parallel examples has the same examples",
     )
     stride: NonNegativeInt = Field(
         128, description="tokens that two windows of a long context share (heads `span` and `span-mlqa`)"
@@ -85,9 +85,9 @@ class TaskEntry(Columns):
         """How a run on a source takes the parts of a mix; None if there is no mix, or as the head does by default."""
         return self.mix if len(source.parts) > 1 and self.mix != self.task.head.mixes[0] else None
 
-    def vocabulary_in(self, language: str) -> str | None:
-        """The name of the vocabulary of a run in a language, where it is not the encoder's."""
-        return self.vocabulary and self.vocabulary.replace("{language}", language)
+    def tokenizer_in(self, language: str) -> str | None:
+        """The name of the tokenizer of a run in a language, where it is not the encoder's."""
+        return self.tokenizer and self.tokenizer.replace("{language}", language)
 
     @cached_property
     def task(self) -> Task:
@@ -145,9 +145,9 @@ class TaskEntry(Columns):
                 f"runs of a task of kind {self.kind} begin with the encoder, and train on the data of that task: leave out "
                 f"{' and '.join(f'`{name}`' for name in wrong)}"
             )
-        if self.vocabulary and self.task.head.has_cells:
+        if self.tokenizer and self.task.head.has_cells:
             raise ValueError(
-                "only the runs of a task of kind mlm train embeddings of another vocabulary: leave out `vocabulary`"
+                "only the runs of a task of kind mlm train embeddings of another tokenizer: leave out `tokenizer`"
             )
         if self.inputs and self.from_text:
             raise ValueError("`inputs` names columns of `data`, and the texts of the study have one: leave it out")

@@ -46,7 +46,7 @@ def _generated(
 
 
 # The tokens of an input of ruletaker and lot are the means of 300 generated examples over nine languages, in pieces of XLM-R's
-# vocabulary cut to 21,000; the others are guesses.
+# tokenizer cut to 21,000; the others are guesses.
 TASKS: dict[str, Task] = {
     "ruletaker": _generated("ruletaker", ruletaker, "sequence", ("context", "question"), "label", 140),
     "lot": _generated("lot", lot, "sequence", ("context", "phrase"), "answer", 50),

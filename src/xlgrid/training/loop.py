@@ -57,19 +57,19 @@ def train(
     folder: str | Path,
     start: Path | None = None,
     first: Path | None = None,
-    vocabulary: Path | None = None,
+    tokenizer: Path | None = None,
 ) -> None:
     """Train one run. Write `delta.safetensors`, `run.json` and `curve.jsonl` to `folder`, and during training
-    `step{n}.safetensors` for each of the recipe's snapshots: the weights of delta.safetensors as they are after step n.
+    `step{n}.safetensors` for each of the recipe's checkpoints: the weights of delta.safetensors as they are after step n.
 
     Args:
         encoder: the folder of the pretrained encoder.
         train: the tokens files of the source, one for each part of a mix, in the same order.
         dev: likewise, or the tokens files of the recipe's `dev_targets`.
         folder: the run's folder. An interrupted run of the same recipe goes on from `state.pt` in it.
-        start: the folder of the run on text that the recipe's `start` names.
+        start: the folder of the MLM run that the recipe's `start` names.
         first: the folder of the run of the task that the recipe's `first` names.
-        vocabulary: for text in another vocabulary than the encoder's, the folder of this vocabulary: the model gets embeddings
+        tokenizer: for text in another tokenizer than the encoder's, the folder of this tokenizer: the model gets embeddings
             of its tokens, which train whatever else the method trains.
 
     Raises:
@@ -79,7 +79,7 @@ def train(
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
         SystemExit: SIGTERM, SIGUSR2 or SIGINT came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
     """
-    run(Loop(recipe, Path(encoder), train, dev, Path(folder), start, first, vocabulary))
+    run(Loop(recipe, Path(encoder), train, dev, Path(folder), start, first, tokenizer))
 
 
 def run(loop: "Loop") -> None:
@@ -113,29 +113,29 @@ class Loop:
         folder: Path,
         start: Path | None = None,
         first: Path | None = None,
-        vocabulary: Path | None = None,
+        tokenizer: Path | None = None,
     ) -> None:
         self.clock = Clock()
         self.recipe, self.settings, self.encoder, self.folder = recipe, recipe.training, encoder, folder
         recipe.check_runs(start, first)
-        begun_with = {"encoder": encoder, "start": start, "first": first, "vocabulary": vocabulary}
+        begun_with = {"encoder": encoder, "start": start, "first": first, "tokenizer": tokenizer}
         self.begun_with = {name: place and str(place) for name, place in begun_with.items()}
         # The recipe has only names of the encoder, the data and the earlier runs; these are the files.
         files = [*self.beginnings(), *train, *dev, *(run / deltas.DELTA for run in (start, first) if run)]
-        files += [vocabulary / "tokenizer.json"] if vocabulary else []
+        files += [tokenizer / "tokenizer.json"] if tokenizer else []
         self.device = training_device()
         self.processes = processes.join(self.device)
         self.inputs = self.processes.from_first(lambda: state.inputs_of(folder, files))
         self._read(train, dev)
         self.bf16 = uses_bf16(self.device, self.settings.precision)
-        self._make_model(start, first, vocabulary)
-        self._choose_weights(vocabulary is not None)
+        self._make_model(start, first, tokenizer)
+        self._choose_weights(tokenizer is not None)
         self.optimiser = new_optimiser(self.weights, self.settings)
         self.plan = schedule.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps
-        if (last := max(self.settings.snapshots, default=0)) > self.steps:
+        if (last := max(self.settings.checkpoints, default=0)) > self.steps:
             raise ValueError(
-                f"`snapshots` has step {last:,}, but this training has {self.steps:,} steps: leave it out, or train longer"
+                f"`checkpoints` has step {last:,}, but this training has {self.steps:,} steps: leave it out, or train longer"
             )
         self.step, self.limit = 0, self.settings.micro_batch_tokens
         self.first_loss = float("nan")  # that of the first batch, before any step
@@ -167,7 +167,7 @@ class Loop:
         self.head = self.objective = ALL_HEADS.find(self.train.head)
         self.metric, *_ = self.head.metrics(self.train.label_names)
 
-    def _make_model(self, start: Path | None, first: Path | None, vocabulary: Path | None) -> None:
+    def _make_model(self, start: Path | None, first: Path | None, tokenizer: Path | None) -> None:
         """Load the encoder with a head, install the method, and load the weights of earlier runs. The seed decides all that is drawn."""
         import torch
 
@@ -180,9 +180,9 @@ class Loop:
         load.check_positions(self.model, self.train, *self.dev_sets)
         if self.settings.head == "lm-head":
             load.head_of_lm(self.model, self.encoder)
-        if vocabulary:
-            ids = token_ids(self.encoder), token_ids(vocabulary)
-            load.change_vocabulary(self.model, *ids, self.method.copies_overlap)
+        if tokenizer:
+            ids = token_ids(self.encoder), token_ids(tokenizer)
+            load.change_tokenizer(self.model, *ids, self.method.copies_overlap)
         fit.install(self.model, self.head, self.method)
         if start:
             deltas.load_text_run(start, self.model, self.method)
@@ -196,7 +196,7 @@ class Loop:
         """Choose the parameters that train.
 
         Args:
-            is_resized: whether the embeddings are those of another vocabulary, so that they train.
+            is_resized: whether the embeddings are those of another tokenizer, so that they train.
 
         Raises:
             ValueError: the model has no part for one of the languages. It is told now, and not in the middle of the training.
@@ -249,8 +249,8 @@ class Loop:
             if self.step in due and (not self.curve or self.curve[-1]["step"] < self.step):
                 self.evaluate(check)
             # Likewise before a stop or save at this step; once more after one, the same bytes.
-            if self.step in self.settings.snapshots and self.processes.writes:
-                write_tensors(deltas.snapshot_path(self.folder, self.step), self.recipe, self.trained())
+            if self.step in self.settings.checkpoints and self.processes.writes:
+                write_tensors(deltas.checkpoint_path(self.folder, self.step), self.recipe, self.trained())
             if self.step == self.steps:
                 return
             check()
@@ -435,14 +435,14 @@ class Loop:
         state.write(self.folder, self.recipe.digest(), self.inputs, values | changing)
 
     def resume(self) -> None:
-        """Continue from the state in the folder, if it is whole and of this recipe; otherwise remove the snapshots of an
+        """Continue from the state in the folder, if it is whole and of this recipe; otherwise remove the checkpoints of an
         earlier training."""
         import torch
 
-        saved = state.read(self.folder, self.recipe.digest(), self.inputs, self.settings.snapshots, self.device)
+        saved = state.read(self.folder, self.recipe.digest(), self.inputs, self.settings.checkpoints, self.device)
         if saved is None:
-            for snapshot in self.folder.glob("step*.safetensors"):
-                snapshot.unlink(missing_ok=True)
+            for checkpoint in self.folder.glob("step*.safetensors"):
+                checkpoint.unlink(missing_ok=True)
             return
         with torch.no_grad():
             for name, parameter in self.weights.items():

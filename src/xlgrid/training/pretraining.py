@@ -11,7 +11,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole, write_text
 from xlgrid.data.encoders import add_tokenizer, token_ids, write_json
-from xlgrid.data.vocabulary import specials
+from xlgrid.data.tokenizer import specials
 from xlgrid.heads.language_modelling.nsp import MODULE
 from xlgrid.models import deltas, lm_head, load
 from xlgrid.training import loop
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def pretrain(
     recipe: Recipe,
-    vocabulary: str | Path,
+    tokenizer: str | Path,
     train: Sequence[Path],
     dev: Sequence[Path],
     folder: str | Path,
@@ -34,11 +34,11 @@ def pretrain(
 ) -> None:
     """Pre-train the encoder that `recipe.scratch` describes, or train the language-modelling head of `recipe.lm_head`.
 
-    Write config.json, model.safetensors, the files of the vocabulary, encoder.json, run.json and curve.jsonl to `folder`, and
-    during training `step{n}.safetensors` for each of the recipe's snapshots. An interrupted training goes on from `state.pt`.
+    Write config.json, model.safetensors, the files of the tokenizer, encoder.json, run.json and curve.jsonl to `folder`, and
+    during training `step{n}.safetensors` for each of the recipe's checkpoints. An interrupted training goes on from `state.pt`.
 
     Args:
-        vocabulary: the folder of the encoder's vocabulary, of the same kind.
+        tokenizer: the folder of the encoder's tokenizer, of the same kind.
         train, dev: the tokens files of texts, one for each part of the recipe's source, in the same order.
         begin: the folder of the encoder that `begin` of the recipe's `scratch` names, or of the encoder that gets a head.
 
@@ -52,16 +52,16 @@ def pretrain(
             )
         loop.run(HeadTraining(recipe, begin, train, dev, Path(folder)))
     else:
-        loop.run(Pretraining(recipe, Path(vocabulary), train, dev, Path(folder), begin))
+        loop.run(Pretraining(recipe, Path(tokenizer), train, dev, Path(folder), begin))
 
 
 class Pretraining(loop.Loop):
-    """A pre-training in progress; the folder of the vocabulary stands in the place of an encoder's."""
+    """A pre-training in progress; the folder of the tokenizer stands in the place of an encoder's."""
 
     def __init__(
         self,
         recipe: Recipe,
-        vocabulary: Path,
+        tokenizer: Path,
         train: Sequence[Path],
         dev: Sequence[Path],
         folder: Path,
@@ -75,7 +75,7 @@ class Pretraining(loop.Loop):
                 else f"the recipe begins with new weights, but the call names {begin}: leave out --begin"
             )
         self.begin = begin
-        super().__init__(recipe, vocabulary, train, dev, folder)
+        super().__init__(recipe, tokenizer, train, dev, folder)
 
     @property
     def scratch(self) -> Architecture:
@@ -90,7 +90,7 @@ class Pretraining(loop.Loop):
         scratch, entries = self.scratch, token_ids(self.encoder)
         if missing := [token for token in specials(scratch.kind).values() if token not in entries]:
             raise ValueError(
-                f"the vocabulary {self.encoder} has no {missing[0]}: an encoder of kind {scratch.kind} takes its own kind"
+                f"the tokenizer {self.encoder} has no {missing[0]}: an encoder of kind {scratch.kind} takes its own kind"
             )
         model = scratch.new_model(1 + max(entries.values()))
         if self.begin:
@@ -127,7 +127,7 @@ class Pretraining(loop.Loop):
             details["begin"] = str(self.begin)
         write_record(self.folder, self.recipe, details, self.curve)
         add_tokenizer(self.encoder, self.folder)
-        # The vocabulary may be for longer inputs.
+        # The tokenizer may be for longer inputs.
         path = self.folder / "tokenizer_config.json"
         config = json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": self.scratch.max_length}
         write_json(path, config)
@@ -178,18 +178,18 @@ def write_encoder(folder: Path, config: str, origin: dict[str, Any], tensors: di
         aside.write_bytes(save(tensors, metadata={"format": "pt"}))
 
 
-def take_snapshot(encoder: str | Path, step: int, folder: str | Path) -> None:
-    """Make an encoder of the snapshot that a pre-training has written after a step.
+def take_checkpoint(encoder: str | Path, step: int, folder: str | Path) -> None:
+    """Make an encoder of the checkpoint that a pre-training has written after a step.
 
     Args:
         encoder: the folder of the pre-trained encoder.
         folder: the folder to write.
 
     Raises:
-        ValueError: there is no such snapshot, or it is damaged.
+        ValueError: there is no such checkpoint, or it is damaged.
     """
     encoder, folder = Path(encoder), Path(folder)
-    path = deltas.snapshot_path(encoder, step)
+    path = deltas.checkpoint_path(encoder, step)
     if not path.is_file():
         raise Damaged(f"{path} does not exist: only pre-training can make it, so delete {encoder}", encoder)
     tensors, _, _ = deltas.read_delta(path)

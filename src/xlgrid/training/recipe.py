@@ -91,7 +91,7 @@ class Training(Strict):
         description="the number format in which a GPU, or a CPU with AMX or AVX512-BF16, multiplies matrices; weights and the optimiser stay"
         " in fp32",
     )
-    snapshots: tuple[PositiveInt, ...] = Field(
+    checkpoints: tuple[PositiveInt, ...] = Field(
         (), description="steps after which the weights are also written, as step{n}.safetensors in the run's folder"
     )
     mix_seed: Seed = Field(65, description="with `mix: shares`: decides which part of a mix gives which example")
@@ -135,39 +135,39 @@ class Training(Strict):
             )
         if len(set(self.dev_targets)) < len(self.dev_targets):
             return "dev_targets", f"`dev_targets` has a target twice among {', '.join(self.dev_targets)}: leave one out"
-        if self.steps and (last := max(self.snapshots, default=0)) > self.steps:
-            return "snapshots", f"`snapshots` has step {last} of {self.steps} steps: leave it out, or raise `steps`"
+        if self.steps and (last := max(self.checkpoints, default=0)) > self.steps:
+            return "checkpoints", f"`checkpoints` has step {last} of {self.steps} steps: leave it out, or raise `steps`"
         return None
 
 
 class Start(Strict):
-    """The run on text with whose weights a run begins: one for all (`source`), one for each of some languages or pairs
+    """The MLM run with whose weights a run begins: one for all (`source`), one for each of some languages or pairs
     (`pairs`) or, with neither, one for each language.
 
     Where there are several, `at` says which of them a run and a cell take. `reverse` and `missing` go with `pairs`; they decide what
     Foroutan et al. 2023, section 4.2 leave open.
     """
 
-    task: str = Field(description="the task of the run on text, of kind `mlm`")
-    method: str = Field(description="the method of the run on text")
-    source: Source | None = Field(None, description="the source of the run on text, where one run is for all")
+    task: str = Field(description="the task of the MLM run, of kind `mlm`")
+    method: str = Field(description="the method of the MLM run")
+    source: Source | None = Field(None, description="the source of the MLM run, where one run is for all")
     pairs: tuple[Source, ...] = Field(
-        (), description="the languages or pairs that have a run on text of their own, where not all have"
+        (), description="the languages or pairs that have an MLM run of their own, where not all have"
     )
     at: Literal["both", "source", "target"] = Field(
         "both",
-        description="both: a run begins with the run on text of its source, and a cell takes the parameters of a language, "
-        "such as language adapters, from the run on text of its target; source: a cell keeps the parameters of "
-        "the run; target: there is a run for each target, source@target, which begins with the run on text of the"
+        description="both: a run begins with the MLM run of its source, and a cell takes the parameters of a language, "
+        "such as language adapters, from the MLM run of its target; source: a cell keeps the parameters of "
+        "the run; target: there is a run for each target, source@target, which begins with the MLM run of the"
         " target",
     )
-    seed: Seed = Field(1, description="the seed of the run on text")
+    seed: Seed = Field(1, description="the seed of the MLM run")
     reverse: Literal["same", "none"] = Field(
-        "same", description="same: a target fr-en takes the run on text of en-fr; none: it counts as missing"
+        "same", description="same: a target fr-en takes the MLM run of en-fr; none: it counts as missing"
     )
     missing: Literal["source", "none"] = Field(
         "source",
-        description="source: a target without a run on text keeps the parameters of the run's source; none: it gets none, "
+        description="source: a target without an MLM run keeps the parameters of the run's source; none: it gets none, "
         "with methods that can go without",
     )
 
@@ -188,7 +188,7 @@ class Start(Strict):
         return self
 
     def of_run(self, source: Source) -> Source | None:
-        """The source of the run on text with which a run on `source` begins; None if it begins with none.
+        """The source of the MLM run with which a run on `source` begins; None if it begins with none.
 
         Raises:
             ValueError: there are several.
@@ -198,7 +198,7 @@ class Start(Strict):
         return self.of_source(source.data)
 
     def for_run(self, source: Source) -> "Start | None":
-        """What the recipe of a run on `source` says of its start: its own run on text, without those of other languages.
+        """What the recipe of a run on `source` says of its start: its own MLM run, without those of other languages.
 
         Raises:
             ValueError: there are several.
@@ -210,7 +210,7 @@ class Start(Strict):
         return Start.model_validate(keys) if text else None
 
     def of_source(self, source: Source) -> Source | None:
-        """The source of the run on text with which runs on `source` begin; None if `source` has no such pair.
+        """The source of the MLM run with which runs on `source` begin; None if `source` has no such pair.
 
         Raises:
             ValueError: it has several.
@@ -220,12 +220,12 @@ class Start(Strict):
         parts = [part for part in source.parts if part in self.pairs or not self.pairs]
         if len(parts) > 1:
             raise ValueError(
-                f"source {source} has the runs on text of {' and '.join(parts)}, of which a run can begin with one only"
+                f"source {source} has the MLM runs of {' and '.join(parts)}, of which a run can begin with one only"
             )
         return Source(parts[0]) if parts else None
 
     def of_target(self, target: Target, source: Source) -> Source | None:
-        """The source of the run on text with whose language-specific parameters `target` is evaluated, for runs on `source`;
+        """The source of the MLM run with whose language-specific parameters `target` is evaluated, for runs on `source`;
         None if there is none."""
         if not self.source and (target in self.pairs or not self.pairs):
             return Source(target)

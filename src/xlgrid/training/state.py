@@ -73,12 +73,12 @@ def write(folder: Path, digest: str, inputs: str, values: dict[str, Any]) -> Non
 
 
 def read(
-    folder: Path, digest: str, inputs: str, snapshots: Iterable[int], device: "torch.device"
+    folder: Path, digest: str, inputs: str, checkpoints: Iterable[int], device: "torch.device"
 ) -> dict[str, Any] | None:
     """The values that `write` wrote; None if training has to start from the beginning, for a reason that a line on stderr gives.
 
     Args:
-        snapshots: the steps after which the run writes its weights; all earlier snapshots have to exist.
+        checkpoints: the steps after which the run writes its weights; all earlier checkpoints have to exist.
         device: the device on which the tensors are needed.
     """
     import torch
@@ -101,7 +101,7 @@ def read(
     if saved_inputs != inputs:
         say(f"note: the encoder or the data have changed since {path} was written: training starts over")
         return None
-    passed = [deltas.snapshot_path(folder, step) for step in snapshots if step < state["step"]]
+    passed = [deltas.checkpoint_path(folder, step) for step in checkpoints if step < state["step"]]
     if lost := [file for file in passed if not file.exists()]:
         say(f"note: {lost[0]} is gone, which only training can make: it starts over")
         return None

@@ -8,7 +8,7 @@ from models_fixture import FAMILIES, SIZE
 from tokenizers_fixture import tokenizer_of
 from transformers import AutoModel, AutoModelForMaskedLM, RobertaConfig, XmodConfig
 
-from xlgrid.data.encoders import copy_encoder, copy_vocabulary
+from xlgrid.data.encoders import copy_encoder, copy_tokenizer
 
 # Name -> the class and the sizes of the configuration, and the kind of the tokenizer.
 PUBLISHED: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -42,9 +42,9 @@ def publish(kind: str, folder: Path, has_lm_head: bool = True, dtype: torch.dtyp
 
 
 def take_over(published: Path, folder: Path) -> tuple[Path, Path]:
-    """The encoder and the vocabulary that a study makes of a checkpoint."""
-    copy_vocabulary(published, folder / "vocabulary")
+    """The encoder and the tokenizer that a study makes of a checkpoint."""
+    copy_tokenizer(published, folder / "tokenizer")
     is_modular = '"xmod"' in (published / "config.json").read_text()
     modules = {"en": "en_XX", "fr": "fr_XX"} if is_modular else None
-    copy_encoder(published, folder / "vocabulary", folder / "encoder", modules)
-    return folder / "encoder", folder / "vocabulary"
+    copy_encoder(published, folder / "tokenizer", folder / "encoder", modules)
+    return folder / "encoder", folder / "tokenizer"

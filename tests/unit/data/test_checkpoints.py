@@ -32,20 +32,20 @@ from xmod_fixture import MAPPING, RELEASED, batch, logits, save, transformers_mo
 from xlgrid.base.errors import Damaged
 from xlgrid.data import checkpoints
 from xlgrid.data.encoders import copy_encoder, encoder_files, fetch_encoder
-from xlgrid.data.vocabulary import specials
+from xlgrid.data.tokenizer import specials
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return encoder_of(tmp_path_factory.mktemp("vocabulary"), "xlmr")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return encoder_of(tmp_path_factory.mktemp("tokenizer"), "xlmr")
 
 
 @pytest.fixture
-def published(vocabulary: Path) -> Any:
-    """A model of transformers with an embedding for each token of the vocabulary."""
-    entries = Tokenizer.from_file(str(vocabulary / "tokenizer.json")).get_vocab_size()
+def published(tokenizer: Path) -> Any:
+    """A model of transformers with an embedding for each token of the tokenizer."""
+    entries = Tokenizer.from_file(str(tokenizer / "tokenizer.json")).get_vocab_size()
     return transformers_model(RELEASED, entries)
 
 
@@ -78,12 +78,12 @@ WHOLE = ("one file", "pickle", "pickle before torch 1.6")
 
 @pytest.mark.parametrize("layout", [*WHOLE, *SHARDED])
 def test_a_published_checkpoint_gives_the_logits_of_transformers(
-    published: Any, vocabulary: Path, tmp_path: Path, layout: str
+    published: Any, tokenizer: Path, tmp_path: Path, layout: str
 ) -> None:
     source = published_as(layout, published, tmp_path / "published")
     needed = {Path(file).name for file in encoder_files(source)}
     assert needed == {file.name for file in source.iterdir()}
-    copy_encoder(source, vocabulary, tmp_path / "taken", MAPPING)
+    copy_encoder(source, tokenizer, tmp_path / "taken", MAPPING)
     config = json.loads((tmp_path / "taken" / "config.json").read_text())
     assert config["languages"] == ["en", "fr_XX", "sw"], "languages that are not in the mapping keep their names"
     written = {file.name for file in (tmp_path / "taken").iterdir()}
@@ -102,7 +102,7 @@ def test_a_published_checkpoint_gives_the_logits_of_transformers(
         assert torch.equal(read.eval()(**batch(3), lang_ids=torch.full((3,), 2)).logits, expected)
 
 
-def test_a_vocabulary_with_another_padding_is_refused(published: Any, tmp_path: Path) -> None:
+def test_a_tokenizer_with_another_padding_is_refused(published: Any, tmp_path: Path) -> None:
     other = encoder_of(tmp_path, "bert")
     assert specials("bert")["pad"] == "[PAD]" and TINY["vocab"] >= 300
     with pytest.raises(ValueError, match="its padding has the id 0, and that of the encoder 1"):
@@ -115,16 +115,16 @@ class Code:
 
 
 def test_no_code_in_a_checkpoint_is_run(
-    published: Any, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    published: Any, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     source = save(published, tmp_path / "published", pickled=True)
     torch.save({"w": Code()}, source / checkpoints.PICKLED)
     with pytest.raises(Damaged, match="is damaged, or has other things than tensors"):
-        copy_encoder(source, vocabulary, tmp_path / "taken")
+        copy_encoder(source, tokenizer, tmp_path / "taken")
     (source / checkpoints.PICKLED).write_bytes(pickle.dumps({"w": 1})[:-3])
     with pytest.raises(Damaged, match="is damaged"):
-        copy_encoder(source, vocabulary, tmp_path / "taken")
+        copy_encoder(source, tokenizer, tmp_path / "taken")
     assert not Path("ran").exists()
 
 
@@ -138,17 +138,17 @@ def test_no_code_in_a_checkpoint_is_run(
     ids=["integers", "nothing", "another model"],
 )
 def test_weights_of_no_encoder_are_refused(
-    published: Any, vocabulary: Path, tmp_path: Path, tensors: dict[str, torch.Tensor], problem: str
+    published: Any, tokenizer: Path, tmp_path: Path, tensors: dict[str, torch.Tensor], problem: str
 ) -> None:
     source = save(published, tmp_path / "published", pickled=True)
     torch.save(tensors, source / checkpoints.PICKLED)
     with pytest.raises(Damaged, match=problem):
-        copy_encoder(source, vocabulary, tmp_path / "taken", MAPPING)
+        copy_encoder(source, tokenizer, tmp_path / "taken", MAPPING)
     assert not (tmp_path / "taken").exists()
 
 
 def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_are_no_others(
-    published: Any, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    published: Any, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import huggingface_hub
 
@@ -173,18 +173,18 @@ def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_ar
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     lock = tmp_path / "lock.yaml"
     for revision in folders:
-        fetch_encoder("facebook/xmod", revision, vocabulary, tmp_path / revision, lock, MAPPING)
+        fetch_encoder("facebook/xmod", revision, tokenizer, tmp_path / revision, lock, MAPPING)
         assert torch.equal(logits(tmp_path / revision, "en"), logits(tmp_path / "refs/pr/1", "en"))
     pickled = [commit for commit, patterns in downloads if checkpoints.PICKLED in patterns]
     assert pickled == [commits["main"]]
     assert f"model/facebook/xmod@refs/pr/1: {'a' * 40}" in lock.read_text()
     with pytest.raises(ValueError, match=r"cannot get the commit of model facebook/xmod at refs/pr/9"):
-        fetch_encoder("facebook/xmod", "refs/pr/9", vocabulary, tmp_path / "other", lock, MAPPING)
+        fetch_encoder("facebook/xmod", "refs/pr/9", tokenizer, tmp_path / "other", lock, MAPPING)
 
 
 @pytest.mark.parametrize("kind", SHARDED)
 def test_a_shard_that_is_missing_or_damaged_is_named(
-    published: Any, vocabulary: Path, tmp_path: Path, kind: str
+    published: Any, tokenizer: Path, tmp_path: Path, kind: str
 ) -> None:
     source = published_as(kind, published, tmp_path / "published")
     [first, last] = sorted(file for file in source.iterdir() if "-of-" in file.name)
@@ -192,7 +192,7 @@ def test_a_shard_that_is_missing_or_damaged_is_named(
 
     def refused(match: str) -> None:
         with pytest.raises(Damaged, match=match):
-            copy_encoder(source, vocabulary, tmp_path / "taken")
+            copy_encoder(source, tokenizer, tmp_path / "taken")
         assert not (tmp_path / "taken").exists()
 
     last.write_bytes(whole[:-200])
@@ -211,7 +211,7 @@ def test_a_shard_that_is_missing_or_damaged_is_named(
 
 @pytest.mark.parametrize("layout", [*WHOLE, *SHARDED])
 def test_no_more_is_fetched_than_the_weights_once(
-    published: Any, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+    published: Any, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
     import huggingface_hub
 
@@ -229,7 +229,7 @@ def test_no_more_is_fetched_than_the_weights_once(
         return str(cache)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    fetch_encoder("some/xmod", "a" * 40, vocabulary, tmp_path / "taken", tmp_path / "lock.yaml", MAPPING)
+    fetch_encoder("some/xmod", "a" * 40, tokenizer, tmp_path / "taken", tmp_path / "lock.yaml", MAPPING)
     assert {file.name for file in cache.iterdir()} == expected
     assert torch.equal(logits(tmp_path / "taken", "en"), published(**batch(3), lang_ids=torch.zeros(3).long()).logits)
 
@@ -321,9 +321,9 @@ def test_the_first_layers_compute_what_they_compute_in_the_whole_encoder(kind: s
     assert torch.equal(expected, states)
 
 
-def test_more_layers_than_there_are_are_refused(vocabulary: Path, tmp_path: Path) -> None:
+def test_more_layers_than_there_are_are_refused(tokenizer: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"`layers` asks for the first 2 layers, and the encoder has 1: lower it"):
-        copy_encoder(vocabulary, vocabulary, tmp_path / "copy", layers=2)
+        copy_encoder(tokenizer, tokenizer, tmp_path / "copy", layers=2)
     assert not (tmp_path / "copy").exists(), "nothing is left behind"
     with pytest.raises(ValueError, match=r"`layers` is for encoders, .* not for one of type mbart"):
         checkpoints.first_layers(MBartConfig().to_dict(), 1)

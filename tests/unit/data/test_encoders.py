@@ -1,4 +1,4 @@
-"""Folders of encoders and vocabularies: copied, fetched and checked."""
+"""Folders of encoders and tokenizers: copied, fetched and checked."""
 
 import json
 import shutil
@@ -15,9 +15,9 @@ from xlgrid.data.encoders import (
     check_encoder,
     check_fits,
     copy_encoder,
-    copy_vocabulary,
+    copy_tokenizer,
     fetch_encoder,
-    fetch_vocabulary,
+    fetch_tokenizer,
     token_ids,
 )
 
@@ -31,8 +31,8 @@ def test_a_copy_is_whole_and_says_where_it_is_from(encoder, tmp_path):
     copy_encoder(encoder, encoder, tmp_path / "copy")
     check_encoder(tmp_path / "copy")
     assert str(encoder) in (tmp_path / "copy" / "encoder.json").read_text()
-    copy_vocabulary(encoder, tmp_path / "vocabulary")
-    assert str(encoder) in (tmp_path / "vocabulary" / "origin.json").read_text()
+    copy_tokenizer(encoder, tmp_path / "tokenizer")
+    assert str(encoder) in (tmp_path / "tokenizer" / "origin.json").read_text()
 
 
 def test_weights_for_other_libraries_are_not_copied(encoder, tmp_path):
@@ -42,12 +42,12 @@ def test_weights_for_other_libraries_are_not_copied(encoder, tmp_path):
     copy_encoder(tmp_path / "full", tmp_path / "full", tmp_path / "copy")
     copied = {path.name for path in (tmp_path / "copy").iterdir()}
     assert copied - {path.name for path in encoder.iterdir()} == {"vocab.txt"}
-    copy_vocabulary(tmp_path / "full", tmp_path / "vocabulary")
+    copy_tokenizer(tmp_path / "full", tmp_path / "tokenizer")
     names = {"config.json", "origin.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"}
-    assert {path.name for path in (tmp_path / "vocabulary").iterdir()} == names
+    assert {path.name for path in (tmp_path / "tokenizer").iterdir()} == names
 
 
-def test_an_encoder_has_the_tokenizer_of_its_vocabulary_not_that_of_its_origin(encoder, tmp_path):
+def test_an_encoder_has_the_tokenizer_of_its_tokenizer_not_that_of_its_origin(encoder, tmp_path):
     shutil.copytree(encoder, tmp_path / "bare")
     (tmp_path / "bare" / "tokenizer.json").unlink()
     (tmp_path / "bare" / "added_tokens.json").write_text("{}")
@@ -56,24 +56,24 @@ def test_an_encoder_has_the_tokenizer_of_its_vocabulary_not_that_of_its_origin(e
     assert not (tmp_path / "copy" / "added_tokens.json").exists()
 
 
-def test_a_copied_vocabulary_tokenises_as_its_origin_does(encoder, tmp_path):
+def test_a_copied_tokenizer_tokenises_as_its_origin_does(encoder, tmp_path):
     """Many tokenizers on the Hub name no class; transformers takes it from the type of the model."""
     from transformers import AutoTokenizer
 
     shutil.copytree(encoder, tmp_path / "hub")
     (tmp_path / "hub" / "tokenizer_config.json").unlink()
-    copy_vocabulary(tmp_path / "hub", tmp_path / "copy")
+    copy_tokenizer(tmp_path / "hub", tmp_path / "copy")
     copied, origin = (AutoTokenizer.from_pretrained(folder) for folder in (tmp_path / "copy", tmp_path / "hub"))
     assert type(copied) is type(origin)
     assert copied("Anne is big.", "Bob")["input_ids"] == origin("Anne is big.", "Bob")["input_ids"]
     assert (copied.pad_token_id, copied.mask_token_id) == (origin.pad_token_id, origin.mask_token_id)
 
 
-def test_a_folder_without_a_tokenizer_is_no_vocabulary(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*: check the path of the vocabulary"):
-        copy_vocabulary(tmp_path / "nowhere", tmp_path / "copy")
-    with pytest.raises(Damaged, match=r"has no tokenizer\.json, of which a vocabulary consists"):
-        copy_vocabulary(tmp_path, tmp_path / "copy")
+def test_a_folder_without_a_tokenizer_is_no_tokenizer(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*: check the path of the tokenizer"):
+        copy_tokenizer(tmp_path / "nowhere", tmp_path / "copy")
+    with pytest.raises(Damaged, match=r"has no tokenizer\.json, of which a tokenizer consists"):
+        copy_tokenizer(tmp_path, tmp_path / "copy")
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_a_folder_without_a_tokenizer_is_no_vocabulary(tmp_path):
 def test_a_folder_with_an_older_tokenizer_says_how_to_convert_it(names, advice, tmp_path):
     for name in names:
         (tmp_path / name).write_bytes(b"")
-    with pytest.raises(Damaged, match=rf"has no tokenizer\.json, of which a vocabulary .*{advice}"):
-        copy_vocabulary(tmp_path, tmp_path / "copy")
+    with pytest.raises(Damaged, match=rf"has no tokenizer\.json, of which a tokenizer .*{advice}"):
+        copy_tokenizer(tmp_path, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
@@ -171,15 +171,15 @@ def test_the_hub_is_asked_for_the_locked_commit(encoder, tmp_path, monkeypatch):
     (tmp_path / "lock.yaml").write_text("model/some/encoder@main: " + "c" * 40)
     fetch_encoder("some/encoder", "main", encoder, tmp_path / "fetched", tmp_path / "lock.yaml")
     assert (arguments["hub"], arguments["revision"]) == ("some/encoder", "c" * 40)
-    assert "tokenizer*" not in arguments["allow_patterns"], "the tokenizer is fetched with the vocabulary"
+    assert "tokenizer*" not in arguments["allow_patterns"], "the tokenizer is fetched with the tokenizer"
     assert "c" * 40 in (tmp_path / "fetched" / "encoder.json").read_text()
-    fetch_vocabulary("some/encoder", "main", tmp_path / "vocabulary", tmp_path / "lock.yaml")
+    fetch_tokenizer("some/encoder", "main", tmp_path / "tokenizer", tmp_path / "lock.yaml")
     assert (arguments["hub"], arguments["revision"]) == ("some/encoder", "c" * 40)
     assert not any("safetensors" in pattern for pattern in arguments["allow_patterns"]), "weights are large"
-    assert "c" * 40 in (tmp_path / "vocabulary" / "origin.json").read_text()
+    assert "c" * 40 in (tmp_path / "tokenizer" / "origin.json").read_text()
 
 
-def test_a_vocabulary_with_more_tokens_than_embeddings_is_refused_when_the_encoder_is_taken_over(encoder, tmp_path):
+def test_a_tokenizer_with_more_tokens_than_embeddings_is_refused_when_the_encoder_is_taken_over(encoder, tmp_path):
     """Otherwise training ends with an IndexError."""
     larger = encoder_of(tmp_path, encoder.name, vocab=400)
     ids = Tokenizer.from_file(str(larger / "tokenizer.json")).get_vocab().values()
@@ -195,8 +195,8 @@ def test_a_damaged_tokenizer_is_named(encoder, tmp_path):
     shutil.copytree(encoder, tmp_path / "cut")
     text = (encoder / "tokenizer.json").read_text()
     (tmp_path / "cut" / "tokenizer.json").write_text(text[: len(text) // 2])
-    with pytest.raises(ValueError, match=r"cut/tokenizer\.json is damaged .* copy or fetch the vocabulary again"):
-        copy_vocabulary(tmp_path / "cut", tmp_path / "copy")
+    with pytest.raises(ValueError, match=r"cut/tokenizer\.json is damaged .* copy or fetch the tokenizer again"):
+        copy_tokenizer(tmp_path / "cut", tmp_path / "copy")
 
 
 def with_config(source, folder, remove=(), **entries):
@@ -219,15 +219,15 @@ def as_e5(tmp_path_factory):
 
 
 @pytest.mark.parametrize("padding", [0, None, -1, 250_000], ids=str)
-def test_an_encoder_takes_the_padding_of_its_vocabulary_where_positions_do_not_depend_on_it(
+def test_an_encoder_takes_the_padding_of_its_tokenizer_where_positions_do_not_depend_on_it(
     as_e5, tmp_path, capsys, padding
 ):
     source = with_config(as_e5, tmp_path / "source", pad_token_id=padding)
     copy_encoder(source, source, tmp_path / "copy")
     assert json.loads((tmp_path / "copy" / "config.json").read_text())["pad_token_id"] == 1
     about = json.loads((tmp_path / "copy" / "encoder.json").read_text())
-    assert about["pad_token_id"] == {"origin": padding, "vocabulary": 1}
-    assert f"`pad_token_id` {padding}, and the vocabulary pads with 1" in capsys.readouterr().err
+    assert about["pad_token_id"] == {"origin": padding, "tokenizer": 1}
+    assert f"`pad_token_id` {padding}, and the tokenizer pads with 1" in capsys.readouterr().err
 
 
 def test_another_id_of_padding_changes_no_output(as_e5, tmp_path):
@@ -248,7 +248,7 @@ def test_another_padding_is_refused_where_positions_depend_on_it(tmp_path, entri
 
 
 def test_a_config_without_padding_has_that_of_its_type(tmp_path, encoder):
-    """Both vocabularies have the ids of their kind, 0 of BERT and 1 of XLM-R, which transformers takes for these types."""
+    """Both tokenizers have the ids of their kind, 0 of BERT and 1 of XLM-R, which transformers takes for these types."""
     source = with_config(encoder, tmp_path / "source", remove=("pad_token_id",))
     copy_encoder(source, source, tmp_path / "copy")
     assert "pad_token_id" not in json.loads((tmp_path / "copy" / "encoder.json").read_text())

@@ -1,4 +1,4 @@
-"""Vocabularies of every family in the layout of the Hub, and the encoders that they belong to: from their folders to a loss."""
+"""Tokenizers of every family in the layout of the Hub, and the encoders that they belong to: from their folders to a loss."""
 
 import json
 from pathlib import Path
@@ -42,11 +42,11 @@ def test_a_tokenizer_computes_what_its_file_says(kind: str, tmp_path: Path) -> N
         path = folder / "tokenizer_config.json"
         about = {"tokenizer_class": CLASSES[kind], "do_lower_case": False, "add_prefix_space": True}
         path.write_text(json.dumps(json.loads(path.read_text()) | about))
-    _, vocabulary = take_over(folder, tmp_path)
+    _, tokenizer = take_over(folder, tmp_path)
     rules = Tokenizer.from_file(str(folder / "tokenizer.json"))
     for words in WORDS:
         text = " ".join(words)
-        assert load_tokenizer(vocabulary)(text)["input_ids"] == rules.encode(text).ids, text
+        assert load_tokenizer(tokenizer)(text)["input_ids"] == rules.encode(text).ids, text
 
 
 def test_a_tokenizer_of_no_class_has_rules_of_its_own(tmp_path: Path) -> None:
@@ -58,28 +58,28 @@ def test_a_tokenizer_of_no_class_has_rules_of_its_own(tmp_path: Path) -> None:
     ):
         path = folder / name
         path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    _, vocabulary = take_over(folder, tmp_path)
-    ids = load_tokenizer(vocabulary)(["ANNE is", "anne is"])["input_ids"]
+    _, tokenizer = take_over(folder, tmp_path)
+    ids = load_tokenizer(tokenizer)(["ANNE is", "anne is"])["input_ids"]
     assert ids[0] == ids[1]
 
 
 @pytest.mark.parametrize("kind", PUBLISHED)
 def test_tagged_words_have_the_tokens_of_running_text_and_both_have_a_loss(kind: str, tmp_path: Path) -> None:
-    encoder, vocabulary = take_over(publish(kind, tmp_path / "hub", dtype=torch.bfloat16), tmp_path)
+    encoder, tokenizer = take_over(publish(kind, tmp_path / "hub", dtype=torch.bfloat16), tmp_path)
     pq.write_table(pa.table({"tokens": WORDS, "ner_tags": LABELS}), tmp_path / "tags.parquet")
     text = pa.table({"id": [0, 1, 2], "text": [" ".join(words) for words in WORDS]})
     pq.write_table(text, tmp_path / "text.parquet")
     columns = {"inputs": ["tokens"], "target": "ner_tags", "labels": ["O", "X"]}
-    tokenize([tmp_path / "tags.parquet"], vocabulary, "token", 32, tmp_path / "tags.arrow", columns=columns)
-    tokenize([tmp_path / "text.parquet"], vocabulary, "mlm", 32, tmp_path / "text.arrow")
+    tokenize([tmp_path / "tags.parquet"], tokenizer, "token", 32, tmp_path / "tags.arrow", columns=columns)
+    tokenize([tmp_path / "text.parquet"], tokenizer, "mlm", 32, tmp_path / "text.arrow")
     tagged, masked = (batches.read(tmp_path / f"{name}.arrow", "en") for name in ("tags", "text"))
     assert tagged.values[:].tolist() == masked.values[:].tolist()
     # The text begins and ends with the tokens of the vocabulary.
     _, (padding, first, last, _, mask), _ = KINDS[PUBLISHED[kind][2]]
-    ids = Tokenizer.from_file(str(vocabulary / "tokenizer.json")).get_vocab()
+    ids = Tokenizer.from_file(str(tokenizer / "tokenizer.json")).get_vocab()
     starts, ends = tagged.values[tagged.offsets[:-1]], tagged.values[tagged.offsets[1:] - 1]
     assert {*starts.tolist()} == {ids[first]} and {*ends.tolist()} == {ids[last]}
-    assert tagged.pad_id == ids[padding] and masked.vocabulary.mask_id == ids[mask]
+    assert tagged.pad_id == ids[padding] and masked.tokenizer.mask_id == ids[mask]
     assert HEADS["token"].counts(tagged, []) == {"words": sum(map(len, WORDS))}
     for tokens in (tagged, masked):
         head = HEADS[tokens.head]

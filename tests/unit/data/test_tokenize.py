@@ -118,9 +118,11 @@ def test_files_of_other_types_are_read_and_empty_ones_refused(world, tmp_path):
         tokenize([tmp_path / "d.parquet"], world / "encoder", "ruletaker", 512, tmp_path / "t.arrow")
 
 
-def test_more_files_than_one_of_companions_are_for_texts_alone(world):
+def test_more_files_than_one_of_parallel_examples_are_for_texts_alone(world):
     data = world / "ruletaker" / "train.parquet"
-    with pytest.raises(ValueError, match=r"takes a file, and perhaps one of companions, got .* and .*: only texts"):
+    with pytest.raises(
+        ValueError, match=r"takes a file, and perhaps one of parallel examples, got .* and .*: only texts"
+    ):
         tokenize([data, data, data], world / "encoder", "ruletaker", 512, world / "t.arrow")
     with pytest.raises(ValueError, match=r"a task of kind copa takes one file, got .* and .*: only texts"):
         tokenize([data, data], world / "encoder", "copa", 512, world / "t.arrow")
@@ -131,7 +133,7 @@ def lines(path, rows):
     return path
 
 
-def test_companions_are_the_tokens_of_the_same_examples_in_the_other_file(world, tmp_path, monkeypatch):
+def test_parallel_examples_are_the_tokens_of_the_same_examples_in_the_other_file(world, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BATCH", 3)
     labels = ["entailment", "neutral"] * 4
     first, second = (
@@ -144,12 +146,12 @@ def test_companions_are_the_tokens_of_the_same_examples_in_the_other_file(world,
     for files, out in (([first, second], "both"), ([first], "first"), ([second], "second")):
         tokenize(files, world / "encoder", "xnli", 64, tmp_path / f"{out}.arrow")
     both, alone, other = (batches.read(tmp_path / f"{name}.arrow", "fr") for name in ("both", "first", "second"))
-    assert both.columns["companion_ids"].to_pylist() == ids(other) and ids(both) == ids(alone) != ids(other)
+    assert both.columns["parallel_ids"].to_pylist() == ids(other) and ids(both) == ids(alone) != ids(other)
     some = batches.mix([both, both], 1).take(np.array([5, 2]))
-    assert some.columns["companion_ids"].to_pylist() == [ids(other)[5], ids(other)[2]]
+    assert some.columns["parallel_ids"].to_pylist() == [ids(other)[5], ids(other)[2]]
 
 
-def test_all_windows_of_an_example_have_the_first_window_of_its_companion(world, tmp_path):
+def test_all_windows_of_an_example_have_the_first_window_of_its_parallel_example(world, tmp_path):
     def row(context):
         return {"context": context, "question": "Bob", "answers": {"text": ["Bob"], "answer_start": [0]}}
 
@@ -161,7 +163,7 @@ def test_all_windows_of_an_example_have_the_first_window_of_its_companion(world,
     windows = both.example_of.tolist()
     assert windows.count(0) > 2 and windows.count(1) == 1
     begins = [other.example_of.tolist().index(example) for example in windows]
-    assert both.columns["companion_ids"].to_pylist() == [ids(other)[at] for at in begins]
+    assert both.columns["parallel_ids"].to_pylist() == [ids(other)[at] for at in begins]
 
 
 @pytest.mark.parametrize(
@@ -169,15 +171,15 @@ def test_all_windows_of_an_example_have_the_first_window_of_its_companion(world,
     [
         (
             lambda rows: rows[:-1],
-            r"a\.jsonl has 4 examples, and .*b\.jsonl, where their companions are, has 3: row i has to",
+            r"a\.jsonl has 4 examples, and .*b\.jsonl, where their parallel examples are, has 3: row i has to",
         ),
         (
             lambda rows: rows[::-1],
-            r"companions in .*b\.jsonl are not those of .*a\.jsonl: the label differs in row 1; row i has",
+            r"parallel examples in .*b\.jsonl are not those of .*a\.jsonl: the label differs in row 1; row i has",
         ),
     ],
 )
-def test_companions_that_are_no_translations_are_refused(world, tmp_path, change, message):
+def test_parallel_examples_that_are_no_translations_are_refused(world, tmp_path, change, message):
     rows = [{"premise": "Bob", "hypothesis": "is", "label": label} for label in ["neutral", "entailment"] * 2]
     files = lines(tmp_path / "a.jsonl", rows), lines(tmp_path / "b.jsonl", change(rows))
     with pytest.raises(ValueError, match=message):
@@ -188,7 +190,7 @@ def test_companions_that_are_no_translations_are_refused(world, tmp_path, change
     ("others", "fits"),
     [(["a", "b", "c"], True), (["x", "y", "z"], True), (["b", "a", "c"], False), (["a", "b", "z"], False)],
 )
-def test_companions_with_ids_have_those_of_the_examples(world, tmp_path, others, fits):
+def test_parallel_examples_with_ids_have_those_of_the_examples(world, tmp_path, others, fits):
     """Sentences of words have no labels that would show it. Ids of which none is common are of each language alone."""
     files = [
         lines(tmp_path / f"{name}.jsonl", [{"tokens": ["Bob"], "ner_tags": ["O"], "id": each} for each in row_ids])
@@ -202,7 +204,7 @@ def test_companions_with_ids_have_those_of_the_examples(world, tmp_path, others,
     out = tmp_path / "t.arrow"
     if fits:
         tokenize(data, world / "encoder", "wikiann", 64, out)
-        assert len(batches.read(out).columns["companion_ids"]) == 3
+        assert len(batches.read(out).columns["parallel_ids"]) == 3
         return
     row = next(row for row, each in enumerate(others) if each != "abc"[row])
     with pytest.raises(ValueError, match=f"the id differs in row {row + 1}; row i has to say the same in both"):
@@ -288,7 +290,7 @@ def test_parallel_texts_stand_side_by_side_and_every_50th_is_for_dev(world):
     expected = reader(first, second)["input_ids"]
     assert train.values[: train.offsets[1]].tolist() == expected
     assert expected[train.contexts[0] - 1] == reader.sep_token_id
-    assert train.vocabulary.mask_id == reader.mask_token_id and train.vocabulary.size == len(reader)
+    assert train.tokenizer.mask_id == reader.mask_token_id and train.tokenizer.size == len(reader)
 
 
 def texts_of(tokens):
@@ -548,8 +550,8 @@ import os, sys
 import pyarrow
 from xlgrid.data.tokenize import tokenize
 pyarrow.set_cpu_count(1)
-text, vocabulary, out = sys.argv[1:]
-tokenize([text], vocabulary, "mlm", 32, out, split="train", documents="pack")
+text, tokenizer, out = sys.argv[1:]
+tokenize([text], tokenizer, "mlm", 32, out, split="train", documents="pack")
 print(len(os.listdir("/proc/self/task")))
 """
 
@@ -589,7 +591,7 @@ def test_check_5_nineteen_in_twenty_positions_of_a_packed_text_are_tokens(world)
     lines = read_table(world / "en.parquet")["text"].to_pylist() * 25
     train, _ = splits(world, [numbered(world / "lines.parquet", lines)], documents="pack", max_length=64)
     assert train.sizes.sum() >= 0.95 * len(train) * 64
-    of_text_alone = ~np.isin(train.values[:], train.vocabulary.special_ids)
+    of_text_alone = ~np.isin(train.values[:], train.tokenizer.special_ids)
     assert of_text_alone.sum() >= 0.85 * len(train) * 64, "separators between sentences are tokens, too, but few"
 
 

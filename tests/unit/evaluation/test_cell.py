@@ -224,7 +224,7 @@ class Query(Method):
 
 @pytest.fixture
 def evaluated(cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A run whose queries are language-specific, and that begins with the text of en; en and fr have text runs with a snapshot, each of one number all over."""
+    """A run whose queries are language-specific, and that begins with the text of en; en and fr have text runs with a checkpoint, each of one number all over."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(METHODS, "query", Query)
     shape = {f"{QUERY}.weight": (16, 16), f"{QUERY}.bias": (16,)}
@@ -237,7 +237,7 @@ def evaluated(cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.M
 
 
 def train_from_text(base: str, cell_inputs: dict[str, Any], folder: Path) -> Path:
-    """Train a run of a method that begins with the run on text of en, and return the folder of the run."""
+    """Train a run of a method that begins with the MLM run of en, and return the folder of the run."""
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
     training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
     recipe = Recipe.model_validate({**names, "base": base, "start": START, "training": training})
@@ -247,15 +247,15 @@ def train_from_text(base: str, cell_inputs: dict[str, Any], folder: Path) -> Pat
 
 
 def write_record(folder: Path, digest: str = "d", start: str | None = None) -> None:
-    """The run.json of a run on text in the language that the folder is named by."""
+    """The run.json of an MLM run in the language that the folder is named by."""
     record = {"recipe": {"source": folder.name}, "digest": digest, "labels": [], "start": start}
     (folder / "run.json").write_text(json.dumps(record))
 
 
 def query_of(evaluated: dict[str, Any], target: str) -> float:
     parsed = Target(target)
-    tokens, text_run = batches.read(evaluated["tokens"]), Path(f"text/{parsed.data}")
-    model = trained.model_of(trained.read(evaluated["run"]), evaluated["encoder"], tokens, text_run, parsed.step)
+    tokens, mlm_run = batches.read(evaluated["tokens"]), Path(f"text/{parsed.data}")
+    model = trained.model_of(trained.read(evaluated["run"]), evaluated["encoder"], tokens, mlm_run, parsed.step)
     return float(dict(model.named_parameters())[f"{QUERY}.weight"].detach().mean())
 
 
@@ -264,14 +264,14 @@ def test_a_cell_has_the_parameters_of_its_target_as_of_the_step_it_names(
 ) -> None:
     assert query_of(evaluated, "en") == pytest.approx(1, abs=0.1), "the run's own, whether or not trained further"
     assert [query_of(evaluated, target) for target in ("fr", "fr@10", "en@10")] == [2, 3, 4]
-    evaluate(**{**evaluated, "identity": {"target": "fr@10"}}, out=tmp_path / "cell.json", text_run=Path("text/fr"))
+    evaluate(**{**evaluated, "identity": {"target": "fr@10"}}, out=tmp_path / "cell.json", mlm_run=Path("text/fr"))
     cell = records.read_cell(tmp_path / "cell.json")
     assert (cell["target"], cell["speaks"]) == ("fr@10", ["text/fr/step10.safetensors"])
 
 
-def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(evaluated: dict[str, Any]) -> None:
+def test_a_checkpoint_that_is_missing_or_of_another_training_says_what_to_delete(evaluated: dict[str, Any]) -> None:
     folder = Path("text/fr")
-    with pytest.raises(Damaged, match=f"snapshots of the steps: 10.* delete {folder}") as missing:
+    with pytest.raises(Damaged, match=f"checkpoints of the steps: 10.* delete {folder}") as missing:
         query_of(evaluated, "fr@20")
     assert missing.value.paths == (folder,)
     write_record(folder, digest="other")
@@ -317,5 +317,5 @@ def test_a_run_without_a_word_on_its_start_has_to_be_trained_again(evaluated: di
     assert (record["start"], record["first"], record["encoder"]) == ("text/en", None, str(evaluated["encoder"]))
     del record["start"]
     (evaluated["run"] / "run.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match=r"does not say with which run on text the run began: delete it and rerun"):
+    with pytest.raises(ValueError, match=r"does not say with which MLM run the run began: delete it and rerun"):
         query_of(evaluated, "fr")

@@ -48,17 +48,17 @@ def tables(rows: int, seed: int) -> dict[str, pa.Table]:
 
 
 class World:
-    """A checkpoint in bf16 that was taken over, and the tokens of three tasks in its vocabulary."""
+    """A checkpoint in bf16 that was taken over, and the tokens of three tasks in its tokenizer."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.folder = kind, folder
-        self.encoder, vocabulary = take_over(publish(kind, folder / "hub", dtype=torch.bfloat16), folder)
+        self.encoder, tokenizer = take_over(publish(kind, folder / "hub", dtype=torch.bfloat16), folder)
         for split, rows, seed in (("train", 64, 1), ("test", 24, 2)):
             for task, table in tables(rows, seed).items():
                 pq.write_table(table, folder / f"{task}-{split}.parquet")
                 columns = None if task == "mlm" else TASKS[task]
                 data = [folder / f"{task}-{split}.parquet"]
-                tokenize(data, vocabulary, task, 32, self.tokens(task, split), columns=columns)
+                tokenize(data, tokenizer, task, 32, self.tokens(task, split), columns=columns)
 
     def tokens(self, task: str, split: str) -> Path:
         return self.folder / f"{task}-{split}.arrow"
@@ -75,10 +75,10 @@ class World:
         train(Recipe.model_validate(names | fields), self.encoder, *tokens, self.folder / name, start)
         return self.folder / name
 
-    def cell(self, run: Path, task: str, target: str, text_run: Path | None = None) -> dict[str, Any]:
+    def cell(self, run: Path, task: str, target: str, mlm_run: Path | None = None) -> dict[str, Any]:
         """Evaluate a run on rows that it has not trained on."""
         path = run / f"{target}.json"
-        evaluate(run, self.encoder, self.tokens(task, "test"), {"target": target}, path, text_run)
+        evaluate(run, self.encoder, self.tokens(task, "test"), {"target": target}, path, mlm_run)
         return records.read_cell(path)
 
 

@@ -34,7 +34,7 @@ def draw(
     rendering = exhibit.of_scores(study, cells, runs)
     exhibit.write(name, folder, rendering)
     if exhibit.is_compared:
-        exhibit.write_comparison(name, folder, rendering)
+        exhibit.write_published(name, folder, rendering)
     files = {path.name.removeprefix(name): path.read_bytes() for path in sorted(Path(folder).iterdir())}
     assert sorted(files) == sorted(exhibit.suffixes)
     return files

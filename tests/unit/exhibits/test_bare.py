@@ -80,7 +80,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Iterator
         for cell in plan.cells:
             files = cell.inputs(plan)
             arguments = ["--encoder", files["encoder"], "--tokens", files["tokens"], "--cell", "/".join(map(str, cell))]
-            arguments += ["--output", cell.path, *files["delta"], *files["text_run"]]
+            arguments += ["--output", cell.path, *files["delta"], *files["mlm_run"]]
             result = CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
             assert result.exit_code == 0, result.output
         yield plan
@@ -106,7 +106,7 @@ def test_a_bare_cell_rests_on_its_encoder_and_on_held_out_text(plan: Plan) -> No
         "delta": [],
         "encoder": "results/s/encoders/a/model.safetensors",
         "tokens": "results/s/tokens/perplexity/a/fr/test.arrow",
-        "text_run": [],
+        "mlm_run": [],
         "earlier": [],
     }
     assert not [each for each in plan.rests_on(cell) if "/runs/" in each.path]

@@ -110,8 +110,8 @@ def test_metrics_of_which_less_is_better_are_refused(tmp_path: Path) -> None:
 
 # Method -> its entry in a study: `plug-in` reads each example in two languages.
 TRAINED = {
-    name: SimpleNamespace(method=SimpleNamespace(companion_language=companion))
-    for name, companion in (("plug-out", None), ("plug-in", "en"))
+    name: SimpleNamespace(method=SimpleNamespace(parallel_language=parallel))
+    for name, parallel in (("plug-out", None), ("plug-in", "en"))
 }
 
 

@@ -258,9 +258,9 @@ def test_an_encoder_that_is_trained_here_has_facts_of_its_own_unless_they_are_wr
     assert plan.study.facts["other"] == {"languages": 2, "updates": 7}
 
 
-def test_a_snapshot_has_the_facts_of_the_encoder_whose_pre_training_it_is_of(tmp_path: Path) -> None:
+def test_a_checkpoint_has_the_facts_of_the_encoder_whose_pre_training_it_is_of(tmp_path: Path) -> None:
     encoders = (
-        "  scratch: {scratch: {languages: [en, fr]}, training: {steps: 30, snapshots: [10]}, facts: {variant: own}}\n"
+        "  scratch: {scratch: {languages: [en, fr]}, training: {steps: 30, checkpoints: [10]}, facts: {variant: own}}\n"
         "  early: {of: scratch, step: 10}\n  named: {of: scratch, step: 10, facts: {variant: other}}\n"
     )
     (tmp_path / "s.yaml").write_text(STUDY.replace("tasks:\n", f"{encoders}tasks:\n", 1))

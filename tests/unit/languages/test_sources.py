@@ -63,7 +63,7 @@ def test_what_is_no_source_is_an_error(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["qu@", "qu@new", "qu@-1", "qu@0", "qu@007", "qu@1@2", "qu@²"])
 def test_what_is_no_step_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match=f"target '{text}': after @ comes a step of its run on text, as in qu@1000"):
+    with pytest.raises(ValueError, match=f"target '{text}': after @ comes a step of its MLM run, as in qu@1000"):
         Target(text)
 
 
@@ -91,6 +91,6 @@ def test_the_source_of_cells_without_training_has_no_parts_and_is_no_language() 
             Source(text)
 
 
-def test_data_with_companions_have_both_languages_in_their_name() -> None:
-    assert [accompanied("fr", companion) for companion in ("en", None)] == ["fr~en", "fr"]
+def test_data_with_parallel_examples_have_both_languages_in_their_name() -> None:
+    assert [accompanied("fr", parallel) for parallel in ("en", None)] == ["fr~en", "fr"]
     assert [unaccompanied(name) for name in ("fr~en", "en-fr")] == [("fr", "en"), ("en-fr", None)]

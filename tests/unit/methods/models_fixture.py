@@ -1,4 +1,4 @@
-"""Tiny models of every family with every head, their outputs, and runs on text, for tests of methods."""
+"""Tiny models of every family with every head, their outputs, and MLM runs, for tests of methods."""
 
 import copy
 import json
@@ -71,7 +71,7 @@ IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 
 
 def write_run(folder: Path, weights: dict[str, torch.Tensor]) -> None:
-    """Write a run on text that began with none."""
+    """Write an MLM run that began with none."""
     save_file(weights, folder / "delta.safetensors", {"digest": "d"})
     (folder / "run.json").write_text(
         json.dumps({"recipe": {"source": "en"}, "digest": "d", "labels": [], "start": None})

@@ -153,7 +153,7 @@ def test_what_was_trained_on_text_is_all_in_the_classifier_that_begins_with_it(
     method.install(text_model)
     saved = {name: p.detach().clone() for name, p in kept(text_model, method, HEADS["mlm"]).items()}
     if not saved:
-        pytest.skip("only the head trains, so that a run on text keeps nothing")
+        pytest.skip("only the head trains, so that an MLM run keeps nothing")
     write_run(tmp_path, saved)
     model, _ = installed(base, kind)
     load_text_run(tmp_path, model, method)

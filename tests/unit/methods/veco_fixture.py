@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from xmod_fixture import SIZE, VOCABULARY, batch, moved
+from xmod_fixture import SIZE, TOKENIZER, batch, moved
 
 from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import architecture_of
@@ -24,7 +24,7 @@ def scratch(**more: Any) -> Architecture:
 def model_of(**more: Any) -> Any:
     """A model with random numbers in all weights."""
     torch.manual_seed(1)
-    return moved(scratch(**more).new_model(VOCABULARY))
+    return moved(scratch(**more).new_model(TOKENIZER))
 
 
 def pairs() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:

@@ -15,7 +15,7 @@ from xlgrid.models import load
 
 LANGUAGES = ("en", "fr", "sw")
 SIZE = {"hidden": 16, "layers": 2, "heads": 2, "intermediate": 24, "max_length": 64}
-VOCABULARY = 50
+TOKENIZER = 50
 # The modules of a published checkpoint, and the names that a study gives to some of them.
 RELEASED = ("en_XX", "fr_XX", "sw_KE")
 MAPPING = {"en": "en_XX", "sw": "sw_KE"}
@@ -36,14 +36,14 @@ def moved(model: Any) -> Any:
 
 def model_of(architecture: str = "xmod", **more: Any) -> Any:
     torch.manual_seed(1)
-    return moved(scratch(architecture, **more).new_model(VOCABULARY))
+    return moved(scratch(architecture, **more).new_model(TOKENIZER))
 
 
-def transformers_model(languages: tuple[str, ...] = LANGUAGES, entries: int = VOCABULARY, **more: Any) -> Any:
+def transformers_model(languages: tuple[str, ...] = LANGUAGES, entries: int = TOKENIZER, **more: Any) -> Any:
     """A model of transformers, as the published checkpoints are.
 
     Args:
-        entries: of the vocabulary.
+        entries: of the tokenizer.
     """
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
     torch.manual_seed(2)
@@ -61,7 +61,7 @@ def segments(rows: list[int], languages: tuple[str, ...] = LANGUAGES, length: in
 
 def batch(rows: int, length: int = 9) -> dict[str, torch.Tensor]:
     """Random tokens; the second and the last input end with padding."""
-    ids = torch.randint(5, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(3))
+    ids = torch.randint(5, TOKENIZER, (rows, length), generator=torch.Generator().manual_seed(3))
     ids[1 % rows, length - 3 :] = ids[-1, length - 2 :] = 1
     return {"input_ids": ids, "attention_mask": (ids != 1).long()}
 

@@ -20,8 +20,8 @@ def filled(name: str, number: float) -> dict[str, torch.Tensor]:
     return {name: torch.full((16, 16) if name == WEIGHT else (16,), number)}
 
 
-def text_runs(folder: Path) -> tuple[Path, Path]:
-    """Two runs on text, of which the second began with the first and has trained the bias alone."""
+def mlm_runs(folder: Path) -> tuple[Path, Path]:
+    """Two MLM runs, of which the second began with the first and has trained the bias alone."""
     first, second = folder / "first", folder / "second"
     for run in (first, second):
         run.mkdir()
@@ -33,14 +33,14 @@ def text_runs(folder: Path) -> tuple[Path, Path]:
 
 
 def test_a_run_on_text_comes_after_the_one_with_which_it_began(tmp_path: Path) -> None:
-    _, second = text_runs(tmp_path)
+    _, second = mlm_runs(tmp_path)
     model = model_of("bert-sequence")
     deltas.load_text_run(second, model, make("bitfit", {}))
     assert (model.get_parameter(WEIGHT) == 1).all() and (model.get_parameter(BIAS) == 3).all()
 
 
 def test_of_both_runs_on_text_only_what_is_wanted_is_loaded(tmp_path: Path) -> None:
-    _, second = text_runs(tmp_path)
+    _, second = mlm_runs(tmp_path)
     model = model_of("bert-sequence")
     before = model.get_parameter(WEIGHT).detach().clone()
     deltas.load_text_run(second, model, make("bitfit", {}), lambda name: name == BIAS)
@@ -48,7 +48,7 @@ def test_of_both_runs_on_text_only_what_is_wanted_is_loaded(tmp_path: Path) -> N
 
 
 def test_weights_of_another_training_than_the_record_are_refused(tmp_path: Path) -> None:
-    first, _ = text_runs(tmp_path)
+    first, _ = mlm_runs(tmp_path)
     save_file(filled(BIAS, 2), first / "delta.safetensors", {"digest": "other"})
     with pytest.raises(Damaged, match=r"is of recipe other, the run\.json beside it of d: delete") as refused:
         deltas.load_text_run(first, model_of("bert-sequence"), make("bitfit", {}))

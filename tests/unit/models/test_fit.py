@@ -14,7 +14,7 @@ from tokenizers_fixture import tokenizer_of
 from types_fixture import ALL, METHODS, TEXT_METHODS, TRAINED, problem, tiny, types
 
 from xlgrid.data import batches
-from xlgrid.data.encoders import copy_encoder, copy_vocabulary
+from xlgrid.data.encoders import copy_encoder, copy_tokenizer
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation.trained import bare_model
 from xlgrid.heads import HEADS
@@ -68,17 +68,17 @@ TABLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 class World:
-    """A vocabulary, the tokens of a task of every head, and a folder for encoders."""
+    """A tokenizer, the tokens of a task of every head, and a folder for encoders."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.vocabulary = folder, folder / "vocabulary"
+        self.folder, self.tokenizer = folder, folder / "tokenizer"
         tokenizer = tokenizer_of("unigram")
         self.size = len(tokenizer)
         tokenizer.save_pretrained(folder / "tokenizer")
-        copy_vocabulary(folder / "tokenizer", self.vocabulary)
+        copy_tokenizer(folder / "tokenizer", self.tokenizer)
         for head, (table, columns) in TABLES.items():
             pq.write_table(pa.table(table), folder / f"{head}.parquet")
-            tokenize([folder / f"{head}.parquet"], self.vocabulary, head, 48, self.tokens(head), columns=columns)
+            tokenize([folder / f"{head}.parquet"], self.tokenizer, head, 48, self.tokens(head), columns=columns)
 
     def tokens(self, head: str) -> Path:
         return self.folder / f"{head}.arrow"
@@ -91,7 +91,7 @@ class World:
             torch.manual_seed(1)
             maker = transformers.AutoModelForMaskedLM
             maker.from_config(transformers.CONFIG_MAPPING[kind].from_dict(config)).save_pretrained(folder)
-            copy_encoder(folder, self.vocabulary, folder / "copy")
+            copy_encoder(folder, self.tokenizer, folder / "copy")
         return folder / "copy"
 
     def run(self, kind: str, head: str, name: str) -> None:
@@ -101,7 +101,7 @@ class World:
         training = {"steps": 1, "batch_size": 8, "evaluations": 1, "lr": 1e-3, "warmup": 0, "dropout": 0.1}
         # A module of an X-MOD is for inputs in one language.
         is_pair = head == "sequence" and base in ("structured-dropout", "qcross") and kind != "xmod"
-        # A run on text adds a language, of which an X-MOD has no module.
+        # An MLM run adds a language, of which an X-MOD has no module.
         source = "en-fr" if is_pair else "de" if (kind, head, base) == ("xmod", "mlm", "xmod") else "en"
         recipe = Recipe.model_validate(names | {"source": source, "options": options, "training": training})
         tokens, folder = [self.tokens(head)], self.folder / kind / f"{head}-{name}"

@@ -245,11 +245,11 @@ def test_a_language_model_without_its_head_is_refused(head: str, tmp_path: Path)
     load.load_model(tmp_path, HEADS[head], 0, new_lm_head=True)
 
 
-def test_output_embeddings_of_their_own_take_no_other_vocabulary() -> None:
+def test_output_embeddings_of_their_own_take_no_other_tokenizer() -> None:
     """Their rows would stay in the order of the old tokens."""
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     model = transformers.AutoModelForMaskedLM.from_config(EuroBertConfig(vocab_size=20, pad_token_id=1, **sizes))
     with pytest.raises(
-        ValueError, match=r"has output embeddings of its own, .*: leave out the `vocabulary` of the task"
+        ValueError, match=r"has output embeddings of its own, .*: leave out the `tokenizer` of the task"
     ):
-        load.change_vocabulary(model, {"a": 2}, {"a": 2})
+        load.change_tokenizer(model, {"a": 2}, {"a": 2})

@@ -78,7 +78,7 @@ def types(*heads: str) -> list[str]:
 
 
 @cache
-def tiny(kind: str, vocabulary: int = 64) -> dict[str, Any]:
+def tiny(kind: str, tokenizer: int = 64) -> dict[str, Any]:
     """The contents of the config.json of a tiny model of a type; those with the defaults of the type where its sizes depend on one another."""
     from transformers import CONFIG_MAPPING
 
@@ -89,7 +89,7 @@ def tiny(kind: str, vocabulary: int = 64) -> dict[str, Any]:
             if (isinstance(value, int) and not isinstance(value, bool)) or name == "vocab_size":
                 small = next((size for pattern, size in _SIZES if re.fullmatch(pattern, name)), value)
                 sizes[name] = small if value is None or small < value else value
-        config = maker.from_dict(sizes | IDS | {"vocab_size": vocabulary} | _MORE.get(kind, {}))
+        config = maker.from_dict(sizes | IDS | {"vocab_size": tokenizer} | _MORE.get(kind, {}))
         return config.to_dict() | {"model_type": kind}
     except Exception:  # Transformers raises errors of many types.
         return {"model_type": kind}

@@ -24,7 +24,7 @@ def compared(study: Study, planned: Sequence[Cell], exhibit_name: str, folder: P
         for metric in study.metrics[cell.task][: None if exhibit.names_metric else 1]
     ]
     frame = pd.DataFrame(rows).drop(columns="study")
-    exhibit.write_comparison(exhibit_name, folder, exhibit.of_scores(study, frame))
+    exhibit.write_published(exhibit_name, folder, exhibit.of_scores(study, frame))
     return pd.read_csv(folder / f"{exhibit_name}-published.csv", keep_default_na=False)
 
 

@@ -1,4 +1,4 @@
-"""A method with language-specific parameters computes something else for each target with a run on text of its own."""
+"""A method with language-specific parameters computes something else for each target with an MLM run of its own."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from xlgrid.models import prediction
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 
-# Every method with language-specific parameters, with the options of the method, and those of the method of its runs on text.
+# Every method with language-specific parameters, with the options of the method, and those of the method of its MLM runs.
 OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "qcross": ({}, {"tune": "query", "p_mask": 1}),
     "qcross with its bias": ({"swap": "weight+bias"}, {"tune": "query", "p_mask": 1}),
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture(params=SPECIFIC)
 def method(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Method:
-    """In a folder with runs on text of two pairs, and a task's run that begins with one of them."""
+    """In a folder with MLM runs of two pairs, and a task's run that begins with one of them."""
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(1)
     size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}

@@ -40,7 +40,7 @@ def begun(**changes: object) -> Study:
         training=[
             {"set": {"steps": 30}},
             {"when": {"source": "en"}, "set": {"lr": 1.0}},
-            {"when": {"task": "mlm"}, "set": {"snapshots": [10, 20]}},
+            {"when": {"task": "mlm"}, "set": {"checkpoints": [10, 20]}},
         ],
         grids={
             "g": {
@@ -63,7 +63,7 @@ EARLY = {
     "source": ["en"],
     "target": ["en", "fr"],
     "seed": [1],
-    "snapshots": [10, 20],
+    "checkpoints": [10, 20],
 }
 
 

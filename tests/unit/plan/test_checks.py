@@ -15,26 +15,26 @@ from xlgrid.plan.load import load_plan, load_study
     ("old", "new", "message"),
     [
         (
-            "seed: [1], snapshots: [50, 100]",
-            "seed: [1], snapshots: [50, 60]",
+            "seed: [1], checkpoints: [50, 100]",
+            "seed: [1], checkpoints: [50, 60]",
             "s.yaml:17: .*query in en keeps 50, 100, not 60",
         ),
-        ("seed: [1], snapshots: [50, 100]", "seed: [1], snapshots: [50, 50]", "s.yaml:17: .*a step stands twice"),
-        ("source: fr}, set: {snapshots: [50, 100]}", "source: fr}, set: {}", "query in fr keeps none, not 50, 100"),
+        ("seed: [1], checkpoints: [50, 100]", "seed: [1], checkpoints: [50, 50]", "s.yaml:17: .*a step stands twice"),
+        ("source: fr}, set: {checkpoints: [50, 100]}", "source: fr}, set: {}", "query in fr keeps none, not 50, 100"),
         (
-            "source: en}, set: {snapshots: [50, 100]}",
-            "source: en}, set: {snapshots: [50, 200]}",
+            "source: en}, set: {checkpoints: [50, 100]}",
+            "source: en}, set: {checkpoints: [50, 200]}",
             "s.yaml:15: .*query/en/.* step 200 of 100 steps",
         ),
         (
             "method: query}}",
             "method: query, source: en}}",
-            "grids.main.snapshots: cells of method own are not evaluated",
+            "grids.main.checkpoints: cells of method own are not evaluated",
         ),
         (
             "method: query}}",
             "method: query, at: source}}",
-            "grids.main.snapshots: cells of method own are not evaluated",
+            "grids.main.checkpoints: cells of method own are not evaluated",
         ),
         (
             "mini: {scratch: {kind: bert, languages: [en]}}",
@@ -44,7 +44,7 @@ from xlgrid.plan.load import load_plan, load_study
         ("{n: 100}}", "{n: 100}, start: ner}", "s.yaml:6: tasks.rt.start: .* its head is token, and sequence here"),
     ],
 )
-def test_snapshots_and_stages_that_cannot_be_are_told_with_their_line(
+def test_checkpoints_and_stages_that_cannot_be_are_told_with_their_line(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     assert SPOKEN.count(old) == 1
@@ -58,7 +58,7 @@ def test_runs_on_text_need_text(tmp_path: Path) -> None:
         "options: {n: 100}", "data: {local: x}"
     )
     text += "new_languages: {sus: {name: Susu, family: Mande, script: Latn}}\n"
-    text = text.replace(", snapshots: [50, 100]}\n", "}\n")
+    text = text.replace(", checkpoints: [50, 100]}\n", "}\n")
     with pytest.raises(
         ValueError, match="text: runs of method query train on text in sus, which cannot be generated: name"
     ):
@@ -91,9 +91,9 @@ def test_an_average_is_of_evaluations_that_there_are(tmp_path: Path) -> None:
         ("task: rt", "[en-fr, qa1]", "language or group"),
         ("task: rt", "5", r"s\.yaml:\d+: training.3.set.dev_targets: .*, got 5"),
         ("task: rt", "{en: fr}", r"training.3.set.dev_targets: .*, got {'en': 'fr'}"),
-        ("task: mlm", "[en]", "is a run on text, which is evaluated on the text that it trains on"),
+        ("task: mlm", "[en]", "is an MLM run, which is evaluated on the text that it trains on"),
         ("task: ner", "[en, fr]", "ner has no dev data in fr"),
-        ("task: rt, method: own", "romance", "cells of fr have weights of another run on text"),
+        ("task: rt, method: own", "romance", "cells of fr have weights of another MLM run"),
     ],
 )
 def test_dev_targets_of_a_run_have_data_and_the_weights_of_the_run(
@@ -210,7 +210,7 @@ def test_an_encoder_without_a_head_is_fine_for_tasks_and_for_imported_adapters(h
 
 def test_an_encoder_without_a_head_is_fine_to_begin_with(headless: Path) -> None:
     """All weights train there, so that a new head is drawn once."""
-    other = "encoders:\n  other: {vocabulary: e5, scratch: {begin: e5, languages: [en], hidden: 8, layers: 2, heads: 2, intermediate: 8}}\n"
+    other = "encoders:\n  other: {tokenizer: e5, scratch: {begin: e5, languages: [en], hidden: 8, layers: 2, heads: 2, intermediate: 8}}\n"
     load_study(write(headless, HEADLESS.replace("encoders:\n", other)))
 
 
@@ -229,15 +229,15 @@ def test_an_encoder_has_the_layers_that_it_should_keep(headless: Path) -> None:
         load_study(write(headless, HEADLESS.replace("{path: e5}", "{path: e5, layers: 3}")))
 
 
-@pytest.mark.parametrize("place", ["encoders.e5.path", "vocabularies.v.path"])
-def test_a_vocabulary_of_an_older_kind_is_refused_when_the_study_is_read(headless: Path, place: str) -> None:
+@pytest.mark.parametrize("place", ["encoders.e5.path", "tokenizers.v.path"])
+def test_a_tokenizer_of_an_older_kind_is_refused_when_the_study_is_read(headless: Path, place: str) -> None:
     """Snakemake would say that it misses tokenizer.json, and not how to make it."""
     Path("e5", "spm.model").touch()
     study = HEADLESS
-    if place.startswith("vocabularies"):
+    if place.startswith("tokenizers"):
         Path("v").mkdir()
         Path("e5", "spm.model").rename("v/spm.model")
-        study = study.replace("{path: e5}", "{path: e5, vocabulary: v}") + "vocabularies: {v: {path: v}}\n"
+        study = study.replace("{path: e5}", "{path: e5, tokenizer: v}") + "tokenizers: {v: {path: v}}\n"
     with pytest.raises(ValueError, match=r"has no tokenizer\.json, .* but spm\.model, .* sentencepiece") as refused:
         load_study(write(headless, study))
     assert place in str(refused.value)

@@ -150,17 +150,17 @@ def test_imported_adapters_are_stored_and_not_trained() -> None:
     assert Estimate(Plan(changed)).of(QUERY) == Cost(runs=1, gigabytes=trained.of(QUERY).gigabytes)
 
 
-def test_snapshots_are_stored_and_cost_no_training() -> None:
+def test_checkpoints_are_stored_and_cost_no_training() -> None:
     plain = estimate()
-    entry = TrainingEntry(when={"task": "mlm"}, set={"snapshots": [50, 100]})
+    entry = TrainingEntry(when={"task": "mlm"}, set={"checkpoints": [50, 100]})
     kept = Estimate(Plan(plain.study.model_copy(update={"training": [*plain.study.training, entry]}))).of(QUERY)
     assert kept.gigabytes == pytest.approx(3 * plain.of(QUERY).gigabytes)
     assert kept.hours == plain.of(QUERY).hours
 
 
-def test_embeddings_of_another_vocabulary_count_where_they_train() -> None:
-    text = STUDY.replace("mlm: {kind: mlm}", "mlm: {kind: mlm, vocabulary: large}")
-    other = estimate(f"{text}vocabularies: {{large: {{languages: [en], size: 150}}}}\n")
+def test_embeddings_of_another_tokenizer_count_where_they_train() -> None:
+    text = STUDY.replace("mlm: {kind: mlm}", "mlm: {kind: mlm, tokenizer: large}")
+    other = estimate(f"{text}tokenizers: {{large: {{languages: [en], size: 150}}}}\n")
     assert other.count(QUERY).trained - estimate().count(QUERY).trained == 150 * 8
     assert other.count(RUN) == estimate().count(RUN)
 

@@ -78,20 +78,20 @@ def test_another_language_leaves_every_recipe_as_it_was() -> None:
     assert all(study.recipe(*run[1:]) == more.recipe(*run[1:]) for run in runs(study))
 
 
-def test_snapshots_are_targets_of_the_same_runs() -> None:
+def test_checkpoints_are_targets_of_the_same_runs() -> None:
     planned = cells(begun(early=EARLY))
     early = [cell for cell in planned if "@" in cell.target]
     assert [cell.target for cell in early] == ["en@10", "en@20", "fr@10", "fr@20"]
     assert {cell.run for cell in early} == {Run("begun", "siqa", "mini", "both", "en", 1)}
     texts, own = [("mlm", "mlm", "en"), ("mlm", "mlm", "fr")], [("siqa", "both", "en")]
-    assert named(runs(begun(early=EARLY), early)) == texts + own, "as many as without snapshots"
+    assert named(runs(begun(early=EARLY), early)) == texts + own, "as many as without checkpoints"
 
 
-def test_only_a_curve_over_snapshots_shows_them() -> None:
-    study = begun(early=EARLY, late=EARLY | {"snapshots": []})
+def test_only_a_curve_over_checkpoints_shows_them() -> None:
+    study = begun(early=EARLY, late=EARLY | {"checkpoints": []})
     planned, facts = cells(study), study.facts
     chosen = {"task": "siqa", "source": "en", "target": "fr"}
-    curve = Curve(title="c", x="snapshot", lines="method", select=chosen)  # type: ignore[arg-type]
+    curve = Curve(title="c", x="checkpoint", lines="method", select=chosen)  # type: ignore[arg-type]
     assert [cell.target for cell in curve.cells(planned, facts)] == ["fr@10", "fr@20"]
     table = Table(title="t", rows=("method",), columns=("target",), select=chosen)  # type: ignore[arg-type]
     assert [cell.target for cell in table.cells(planned, facts)] == ["fr"]

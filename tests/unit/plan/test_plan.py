@@ -13,7 +13,7 @@ from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
 from xlgrid.products.data import Data, Meanings, Text
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.product import Product, flat
 from xlgrid.products.train import Run
@@ -69,10 +69,10 @@ PRODUCTS: dict[str, Product] = {
     "data": Data("new", "ner", "qa1", "train"),
     "text qa1": Text("new", "qa1"),
     "text qb1": Text("new", "qb1"),
-    "vocabulary": Vocabulary("new", "tiny"),
+    "tokenizer": Tokenizer("new", "tiny"),
     "encoder": Encoder("new", "tiny"),
     "tokens": Tokens("new", "ner", "tiny", "qa1", "train"),
-    "run on text": run("mlm", task="mlm"),
+    "MLM run": run("mlm", task="mlm"),
     "full-ft": run("full-ft"),
     "bitfit": run("bitfit"),
     "mlm-src": run("mlm-src"),
@@ -82,9 +82,9 @@ PRODUCTS: dict[str, Product] = {
 }
 RESULTS = {name for name in PRODUCTS if name.startswith("cell")} | {"full-ft", "bitfit", "mlm-src"}
 TASK = {"meanings", "data", "tokens"} | RESULTS
-ON_TEXT = {"run on text", "mlm-src", "cell of mlm-src"}
-ENCODER = {"encoder", "run on text"} | RESULTS
-VOCABULARY = {"vocabulary", "tokens"} | ENCODER
+ON_TEXT = {"MLM run", "mlm-src", "cell of mlm-src"}
+ENCODER = {"encoder", "MLM run"} | RESULTS
+TOKENIZER = {"tokenizer", "tokens"} | ENCODER
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ VOCABULARY = {"vocabulary", "tokens"} | ENCODER
         ({"tasks": {"ner": {"options": {"n": 99}}}}, TASK),
         ({"tasks": {"ner": {"data": {"local": "x/{language}/{split}.jsonl"}, "options": None}}}, TASK - {"meanings"}),
         ({"encoders": {"tiny": {"training": {"steps": 6}}}}, ENCODER),
-        ({"encoders": {"tiny": {"scratch": None, "training": None, "path": "x"}}}, VOCABULARY),
-        ({"text": {"seed": 2}}, {"text qa1", "text qb1"} | VOCABULARY),
-        ({"text": {"files": {"qb1": "my.txt"}}}, {"text qb1"} | VOCABULARY),
+        ({"encoders": {"tiny": {"scratch": None, "training": None, "path": "x"}}}, TOKENIZER),
+        ({"text": {"seed": 2}}, {"text qa1", "text qb1"} | TOKENIZER),
+        ({"text": {"files": {"qb1": "my.txt"}}}, {"text qb1"} | TOKENIZER),
         ({"methods": {"bitfit": {"base": "full-ft"}}}, {"bitfit", "cell of bitfit"}),
         ({"methods": {"mlm": {"base": "bitfit"}}}, ON_TEXT),
     ],
@@ -150,7 +150,7 @@ def test_one_more_method_is_all_that_a_study_with_one_more_method_trains() -> No
     assert cell("slow").inputs(plan)["delta"] == [run("slow").delta]
     assert cell("slow").inputs(plan)["tokens"] == "results/old/tokens/ner/tiny/qb1/test.arrow"
     rests = Counter(product.study for product in plan.rests_on(cell("slow")))
-    # Meanings, two languages of data, two of text, the vocabulary, the encoder, three files of tokens, and the four on which the encoder was pre-trained.
+    # Meanings, two languages of data, two of text, the tokenizer, the encoder, three files of tokens, and the four on which the encoder was pre-trained.
     assert rests == {"new": 2, "old": 14}
 
 

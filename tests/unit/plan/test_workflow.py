@@ -160,7 +160,7 @@ def test_no_value_is_matched_by_no_text() -> None:
 
 def test_the_wildcards_of_a_rule_are_the_fields_of_what_it_makes() -> None:
     axes = {"study": "s", "task": "t", "encoder": "e", "method": "m", "source": "en@fr", "target": "fr@10", "seed": "7"}
-    wildcards = SimpleNamespace(**axes, vocabulary="v", other="de", language="en", split="dev")
+    wildcards = SimpleNamespace(**axes, tokenizer="v", other="de", language="en", split="dev")
     assert workflow.product(Run, wildcards) == Run("s", "t", "e", "m", "en@fr", 7)
     assert workflow.product(Cell, wildcards) == Cell("s", "t", "e", "m", "en@fr", "fr@10", 7)
     assert workflow.product(Tokens, wildcards, split="train") == Tokens("s", "t", "v", "en", "train")

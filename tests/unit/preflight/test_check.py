@@ -24,7 +24,7 @@ CHECKED = [pytest.param(name, marks=[] if name in SHOWN else pytest.mark.thoroug
 
 def test_every_thing_that_the_study_needs_has_a_line(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
     things = [line.thing for line in study_lines(plan_of(), "hub.lock.yaml")]
-    needed = {"study topics", "Hub", "model some/encoder", "data topic", "vocabulary e, encoder e", "disk"}
+    needed = {"study topics", "Hub", "model some/encoder", "data topic", "tokenizer e, encoder e", "disk"}
     assert needed <= {*things}
 
 
@@ -46,7 +46,7 @@ def test_every_study_of_this_project_is_checked_without_the_hub(
     plan = load_plan(study)
     lines = [*study_lines(plan, "hub.lock.yaml")]
     problems = [line for line in lines if line.state is State.PROBLEM]
-    kinds = {"data", "text", "encoder", "vocabulary", "adapters", "disk"}
+    kinds = {"data", "text", "encoder", "tokenizer", "adapters", "disk"}
     # Files that only a person can get have the name that `downloads` gives them.
     names = {name for each in (*plan.ancestors, plan) for name in each.study.downloads}
     assert {line.thing.split()[0] for line in problems} <= kinds | names

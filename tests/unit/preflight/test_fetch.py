@@ -11,11 +11,11 @@ from xlgrid.plan.plan import Plan
 from xlgrid.preflight.fetch import advice, by_hand, command, lock_file, targets
 
 ENCODER = "results/topics/encoders/e/model.safetensors"
-VOCABULARY = "results/topics/vocabularies/e/tokenizer.json"
+TOKENIZER = "results/topics/tokenizers/e/tokenizer.json"
 
 
 def test_what_comes_from_the_hub_is_fetched_and_files_of_ones_own_are_not(plan_of: Callable[..., Plan]) -> None:
-    assert sorted(targets(plan_of())) == [ENCODER, VOCABULARY]
+    assert sorted(targets(plan_of())) == [ENCODER, TOKENIZER]
 
 
 def test_downloads_of_rules_are_fetched_too(plan_of: Callable[..., Plan]) -> None:
@@ -33,7 +33,7 @@ def test_the_command_names_files_only(plan_of: Callable[..., Plan]) -> None:
     words = command(plan, targets(plan), 3)
     assert words[:3] == ["snakemake", "--cores", "3"] and sorted(words[words.index("--") + 1 :]) == [
         ENCODER,
-        VOCABULARY,
+        TOKENIZER,
     ]
 
 
@@ -51,7 +51,7 @@ def test_the_advice_names_the_lock_and_each_folder_once(plan_of: Callable[..., P
     Path("hub.lock.yaml").touch()
     text = "\n".join(advice(plan, targets(plan)))
     assert "rsync -aR hub.lock.yaml .snakemake/metadata results/topics/" in text
-    assert text.count("results/topics/encoders") == text.count("results/topics/vocabularies") == 1
+    assert text.count("results/topics/encoders") == text.count("results/topics/tokenizers") == 1
     assert "HF_HUB_OFFLINE=1" in text
 
 

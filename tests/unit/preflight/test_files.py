@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import tokenizers
 from safetensors.torch import load_file, save_file
 from shipped import STUDIES
-from tokenizers import Tokenizer, models
+from tokenizers import models
 from transformers import BertConfig, BertModel
 
 from xlgrid.plan.load import load_plan
@@ -28,7 +29,7 @@ from xlgrid.preflight.files import (
     tokenizer_lines,
 )
 from xlgrid.products.data import Data
-from xlgrid.products.encode import Encoder, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer
 from xlgrid.products.product import Repository
 from xlgrid.tasks import task
 
@@ -149,7 +150,7 @@ def test_data_of_another_task_are_no_problem_before_they_are_made(plan_of: Calla
 def write_encoder(folder: Path, tokens: list[str], embeddings: int, **config: object) -> None:
     """A folder with a tokenizer of these tokens, and an encoder with so many embeddings."""
     folder.mkdir()
-    tokenizer = Tokenizer(
+    tokenizer = tokenizers.Tokenizer(
         models.WordLevel({token: number for number, token in enumerate(tokens)}, unk_token=tokens[-1])
     )
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -167,7 +168,7 @@ def test_an_encoder_with_an_embedding_for_each_token_is_in_order(plan_of: Callab
     plan = plan_of(encoders={"e": {"path": "mine"}})
     write_encoder(Path("mine"), ["[PAD]", "[MASK]", "one", "two"], 4)
     assert {thing: line.state for thing, line in of_tokenizers(plan).items()} == {
-        "vocabulary e": State.GOOD,
+        "tokenizer e": State.GOOD,
         "encoder e": State.GOOD,
     }
 
@@ -176,7 +177,7 @@ def test_a_padding_that_the_copy_changes_is_said(plan_of: Callable[..., Plan]) -
     plan = plan_of(encoders={"e": {"path": "mine"}})
     write_encoder(Path("mine"), ["[MASK]", "[PAD]", "one", "two"], 4, pad_token_id=0)
     line = of_tokenizers(plan)["encoder e"]
-    assert line.state is State.GOOD and "the copy takes the `pad_token_id` 1 of the vocabulary" in line.text
+    assert line.state is State.GOOD and "the copy takes the `pad_token_id` 1 of the tokenizer" in line.text
 
 
 def test_weights_in_several_files_are_read(plan_of: Callable[..., Plan]) -> None:
@@ -202,13 +203,13 @@ def test_a_token_without_an_embedding_is_a_problem(plan_of: Callable[..., Plan])
 def test_a_special_token_that_a_task_needs_is_a_problem_if_it_is_missing(plan_of: Callable[..., Plan]) -> None:
     plan = plan_of(encoders={"e": {"path": "mine"}})
     write_encoder(Path("mine"), ["[MASK]", "one"], 2)
-    line = of_tokenizers(plan)["vocabulary e"]
+    line = of_tokenizers(plan)["tokenizer e"]
     assert line.state is State.PROBLEM and "pad_token" in line.text
 
 
 def test_what_has_not_been_fetched_is_one_open_line(plan_of: Callable[..., Plan]) -> None:
     lines = of_tokenizers(plan_of())
-    assert {*lines} == {"vocabulary e, encoder e"}
+    assert {*lines} == {"tokenizer e, encoder e"}
     [line] = lines.values()
     assert line.state is State.OPEN and "xlgrid fetch topics" in line.text
 
@@ -230,7 +231,7 @@ def test_the_files_of_each_split_and_the_repository_of_the_encoder_are_named(pla
     assert files == {("data/en/train.jsonl",), ("data/en/dev.jsonl",), ("data/en/test.jsonl",), ("data/de/test.jsonl",)}
     repositories = {type(each.named): each.repository for each in by_path.values() if each.repository}
     expected = Repository("model", "some/encoder", "main")
-    assert repositories == {Vocabulary: expected, Encoder: expected}
+    assert repositories == {Tokenizer: expected, Encoder: expected}
 
 
 def test_data_on_the_hub_have_a_repository_and_no_files(plan_of: Callable[..., Plan]) -> None:

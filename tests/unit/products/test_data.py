@@ -7,7 +7,7 @@ from products_fixture import CELL
 
 from xlgrid.plan.plan import Plan
 from xlgrid.products.data import Data
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.study.tasks import TaskEntry
 
 
@@ -23,10 +23,10 @@ def test_a_cell_rests_on_the_splits_that_are_fetched_for_it_and_its_run_on_those
 
 def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     assert Data("tiny", "own", "qa1", "dev").inputs(plan) == {"files": ["x/qa1/dev.jsonl"]}
-    vocabulary = Vocabulary("tiny", "mine")
-    weights = {"vocabulary": vocabulary.path, "files": ["encoder/config.json", "encoder/model.safetensors"]}
+    tokenizer = Tokenizer("tiny", "mine")
+    weights = {"tokenizer": tokenizer.path, "files": ["encoder/config.json", "encoder/model.safetensors"]}
     assert Encoder("tiny", "mine").inputs(plan) == weights
-    assert vocabulary.inputs(plan) == {"files": ["encoder/tokenizer.json"]}
+    assert tokenizer.inputs(plan) == {"files": ["encoder/tokenizer.json"]}
     for name in ("vocab.txt", "notes.md", "pytorch_model.bin"):
         Path("encoder").mkdir(exist_ok=True)
         Path("encoder", name).touch()
@@ -34,7 +34,7 @@ def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     assert Encoder("tiny", "mine").inputs(plan) == weights | {"files": pickled}, "there are no others"
     Path("encoder", "model.safetensors").touch()
     assert Encoder("tiny", "mine").inputs(plan) == weights
-    assert vocabulary.inputs(plan) == {"files": ["encoder/tokenizer.json", "encoder/vocab.txt"]}
+    assert tokenizer.inputs(plan) == {"files": ["encoder/tokenizer.json", "encoder/vocab.txt"]}
 
 
 def test_a_pair_is_read_from_its_own_file_or_from_those_of_its_languages(plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""What vocabularies, encoders and tokens are made from, and the settings that change them."""
+"""What tokenizers, encoders and tokens are made from, and the settings that change them."""
 
 import json
 import shlex
@@ -11,7 +11,7 @@ from xlgrid.data.downloads import Download
 from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
 from xlgrid.products.data import Data, Meanings
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.study.encoders import EncoderWithHead, FolderEncoder, HubEncoder, ScratchEncoder
 from xlgrid.study.schema import Study
 from xlgrid.study.tasks import TaskEntry
@@ -35,21 +35,21 @@ def test_weights_that_are_downloaded_are_in_the_format_of_their_name(plan: Plan)
     assert Encoder("tiny", "mine").inputs(plan)["files"] == ["coming/config.json", "coming/model.safetensors"]
 
 
-def test_encoders_with_one_vocabulary_share_tokens(plan: Plan) -> None:
+def test_encoders_with_one_tokenizer_share_tokens(plan: Plan) -> None:
     study = plan.study
     cells = [CELL, CELL._replace(encoder="mine")]
     apart = {cell.tokens(plan) for cell in cells}
-    shared = study.encoders | {"mine": FolderEncoder(path="encoder", vocabulary="tiny")}
+    shared = study.encoders | {"mine": FolderEncoder(path="encoder", tokenizer="tiny")}
     together = Plan(study.model_copy(update={"encoders": shared}))
-    assert len(apart) == 2 and {cell.tokens(together).vocabulary for cell in cells} == {"tiny"}
-    vocabularies = [each for each in together.rests_on(cells[1]) if isinstance(each, Vocabulary)]
-    assert vocabularies == [Vocabulary("tiny", "tiny")]
+    assert len(apart) == 2 and {cell.tokens(together).tokenizer for cell in cells} == {"tiny"}
+    tokenizers = [each for each in together.rests_on(cells[1]) if isinstance(each, Tokenizer)]
+    assert tokenizers == [Tokenizer("tiny", "tiny")]
     texts = [f"results/tiny/text/{code}.parquet" for code in ("qa1", "qa2", "qb1")]
-    assert vocabularies[0].inputs(together) == {"texts": texts}
+    assert tokenizers[0].inputs(together) == {"texts": texts}
 
 
 def test_an_encoder_that_begins_with_another_rests_on_it(plan: Plan) -> None:
-    begun_with = {"vocabulary": "tiny", "scratch": {"kind": "bert", "languages": ["qa1"], "begin": "tiny"}}
+    begun_with = {"tokenizer": "tiny", "scratch": {"kind": "bert", "languages": ["qa1"], "begin": "tiny"}}
     encoders = plan.study.encoders | {"more": ScratchEncoder.model_validate(begun_with)}
     whole = Plan(plan.study.model_copy(update={"encoders": encoders}))
     tiny, more = Encoder("tiny", "tiny"), Encoder("tiny", "more")
@@ -80,7 +80,7 @@ def test_a_method_that_reads_a_second_language_has_tokens_of_both() -> None:
         languages=["en", "fr", "de"],
         encoders={"mini": {"scratch": scratch}},
         tasks={"nli": {"kind": "ruletaker"}},
-        methods={"plug-in": {"options": {"companion": "en"}}, "full-ft": {}},
+        methods={"plug-in": {"options": {"parallel": "en"}}, "full-ft": {}},
         grids={"g": axes | {"method": ["plug-in", "full-ft"]}},
     )
     plan = Plan(study)
@@ -95,8 +95,8 @@ def test_a_method_that_reads_a_second_language_has_tokens_of_both() -> None:
     assert {*data} <= {*plan.rests_on(second)}
 
 
-def test_companions_of_a_test_set_may_be_those_of_another_task() -> None:
-    """Test sets that differ from language to language; training sets are translations of one another, and so is English its own companion."""
+def test_parallel_examples_of_a_test_set_may_be_those_of_another_task() -> None:
+    """Test sets that differ from language to language; training sets are translations of one another, and so is English its own parallel example."""
     scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"]}
     data = {"local": "{language}/{split}.jsonl"}
     study = Study(
@@ -105,10 +105,10 @@ def test_companions_of_a_test_set_may_be_those_of_another_task() -> None:
         languages=["en", "fr", "de"],
         encoders={"mini": {"scratch": scratch}},
         tasks={
-            "nli": {"kind": "xnli", "data": data, "companions": "in-english"},
+            "nli": {"kind": "xnli", "data": data, "parallel": "in-english"},
             "in-english": {"kind": "xnli", "data": {"local": "t/{language}-en.jsonl", "languages": ["fr", "de"]}},
         },
-        methods={"plug-in": {"options": {"companion": "en"}}},
+        methods={"plug-in": {"options": {"parallel": "en"}}},
         grids={
             "g": {"task": ["nli"], "encoder": ["mini"], "method": ["plug-in"], "source": ["fr"], "target": ["en", "de"]}
             | {"seed": [1]}
@@ -132,7 +132,7 @@ def test_a_head_is_trained_from_an_encoder_and_the_text_of_its_languages(plan: P
         {"of": "mine", "lm_head": {"languages": ["qa1", "qb1"]}}
     )
     named = Encoder("tiny", "mine-mlm").inputs(plan)
-    assert named["vocabulary"] == "results/tiny/vocabularies/mine/tokenizer.json"
+    assert named["vocabulary"] == "results/tiny/tokenizers/mine/tokenizer.json"
     assert named["begin"] == ["results/tiny/encoders/mine/model.safetensors"]
     for split in ("train", "dev"):
         places = [f"results/tiny/tokens/pretraining/mine/{code}/{split}.arrow" for code in ("qa1", "qb1")]
@@ -155,7 +155,7 @@ def test_an_encoder_is_taken_over_from_where_it_is_with_its_modules() -> None:
     of_hub = {"place": "a/b", "revision": ["--revision=v1"]}
     assert Encoder("begun", "hub").settings(study) == of_hub | {"changes": ['--modules={"fr":"fr_FR"}']}
     assert Encoder("begun", "path").settings(study) == {"place": "x", "revision": [], "changes": []}
-    assert Vocabulary("begun", "hub").settings(study) == of_hub
+    assert Tokenizer("begun", "hub").settings(study) == of_hub
 
 
 def test_tokens_of_text_depend_on_the_split_and_those_of_data_do_not() -> None:

@@ -1,4 +1,4 @@
-"""Cells have one path each, and read the tokens of their vocabulary."""
+"""Cells have one path each, and read the tokens of their tokenizer."""
 
 import pytest
 from hypothesis import given
@@ -71,31 +71,31 @@ def added_languages() -> Plan:
         name="s",
         title="s",
         languages=["en", "fr", "de", "ru"],
-        vocabularies={f"own-{code}": {"kind": "xlmr", "languages": [code]} for code in ("de", "ru")},
+        tokenizers={f"own-{code}": {"kind": "xlmr", "languages": [code]} for code in ("de", "ru")},
         encoders={"mini": {"scratch": scratch}},
-        tasks={"ner": {"kind": "ruletaker"}, "text": {"kind": "mlm", "vocabulary": "own-{language}"}},
+        tasks={"ner": {"kind": "ruletaker"}, "text": {"kind": "mlm", "tokenizer": "own-{language}"}},
         methods={"xmod": {"start": start}, "add": {"base": "xmod", "options": {"tune": "language"}}},
         grids={"g": axes | {"source": ["en", "de"], "target": ["fr", "de", "ru"]}},
     )
     return Plan(study)
 
 
-def test_a_cell_has_the_vocabulary_of_its_target_where_embeddings_belong_to_a_language() -> None:
+def test_a_cell_has_the_tokenizer_of_its_target_where_embeddings_belong_to_a_language() -> None:
     plan = added_languages()
-    vocabularies = {(cell.source, cell.target): cell.vocabulary(plan) for cell in plan.cells}
-    assert vocabularies == {
-        (source, target): vocabulary
+    tokenizers = {(cell.source, cell.target): cell.tokenizer(plan) for cell in plan.cells}
+    assert tokenizers == {
+        (source, target): tokenizer
         for source in ("en", "de")
-        for target, vocabulary in (("fr", "mini"), ("de", "own-de"), ("ru", "own-ru"))
+        for target, tokenizer in (("fr", "mini"), ("de", "own-de"), ("ru", "own-ru"))
     }
-    on_text = {run.source: run.new_vocabulary(plan)[0].vocabulary for run in plan.runs if run.task == "text"}
+    on_text = {run.source: run.new_tokenizer(plan)[0].tokenizer for run in plan.runs if run.task == "text"}
     assert on_text == {"de": "own-de", "ru": "own-ru"}
-    of_runs = {run.source: run.vocabulary(plan) for run in plan.runs if run.task == "ner"}
+    of_runs = {run.source: run.tokenizer(plan) for run in plan.runs if run.task == "ner"}
     assert of_runs == {"en": "mini", "de": "own-de"}
 
 
-def test_a_vocabulary_that_a_language_lacks_is_named() -> None:
+def test_a_tokenizer_that_a_language_lacks_is_named() -> None:
     study = added_languages().study
-    lacking = study.model_copy(update={"vocabularies": {"own-de": study.vocabularies["own-de"]}})
+    lacking = study.model_copy(update={"tokenizers": {"own-de": study.tokenizers["own-de"]}})
     [problem] = plan_problems(Plan(lacking))
-    assert "tasks.text.vocabulary: results/s/runs/text/mini/add/ru/seed1 has unknown vocabulary 'own-ru'" in problem
+    assert "tasks.text.tokenizer: results/s/runs/text/mini/add/ru/seed1 has unknown tokenizer 'own-ru'" in problem

@@ -8,9 +8,9 @@ from plan_fixture import EARLY, begun
 from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
 from xlgrid.products.data import Data, Meanings, Text
-from xlgrid.products.encode import Encoder, Tokens, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.evaluate import Cell
-from xlgrid.products.exhibits import Comparison, Exhibit
+from xlgrid.products.exhibits import Exhibit, PublishedExhibit
 from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
 from xlgrid.products.train import Run
@@ -34,11 +34,11 @@ products = (
     st.builds(Meanings, names, names)
     | st.builds(Data, names, names, codes, splits)
     | st.builds(Text, names, codes)
-    | st.builds(Vocabulary, names, names)
+    | st.builds(Tokenizer, names, names)
     | st.builds(Encoder, names, names)
     | st.builds(Tokens, names, names, names, codes, splits)
     | st.builds(Exhibit, names, exhibits)
-    | st.builds(Comparison, names, exhibits)
+    | st.builds(PublishedExhibit, names, exhibits)
     | st.builds(Claims, names)
     | st.builds(Summary, names)
     | st.builds(Report, names)
@@ -58,10 +58,10 @@ def test_files_have_the_paths_that_the_documentation_names() -> None:
     run, encoder, exhibit = Run("s", "t", "e", "m", "en", 1), Encoder("s", "e"), Exhibit("s", "x")
     assert (run.path, run.delta) == (f"{run.folder}/run.json", "results/s/runs/t/e/m/en/seed1/delta.safetensors")
     assert (encoder.folder, encoder.path) == ("results/s/encoders/e", "results/s/encoders/e/model.safetensors")
-    assert Vocabulary("s", "v").path == "results/s/vocabularies/v/tokenizer.json"
+    assert Tokenizer("s", "v").path == "results/s/tokenizers/v/tokenizer.json"
     assert Tokens("s", "t", "v", "en", "dev").path == "results/s/tokens/t/v/en/dev.arrow"
     assert (exhibit.path, exhibit.folder) == ("results/s/exhibits/x.csv", "results/s/exhibits")
-    assert product_of("results/s/exhibits/x-published.md") == Comparison("s", "x")
+    assert product_of("results/s/exhibits/x-published.md") == PublishedExhibit("s", "x")
     assert Cell("s", "t", "e", "m", "en", "fr@5", 1).path == "results/s/cells/t/e/m/en/fr@5/seed1.json"
 
 

@@ -1,4 +1,4 @@
-"""What runs are made from: tokens, encoders, vocabularies and other runs."""
+"""What runs are made from: tokens, encoders, tokenizers and other runs."""
 
 import json
 from pathlib import Path
@@ -52,13 +52,13 @@ def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": FolderEncoder(path="x")}}
     plan = Plan(study.model_copy(update=changed))
     files = [product.path for product in plan.rests_on(run)]
-    encoder = ["results/begun/vocabularies/mini/tokenizer.json", "results/begun/encoders/mini/model.safetensors"]
+    encoder = ["results/begun/tokenizers/mini/tokenizer.json", "results/begun/encoders/mini/model.safetensors"]
     assert files == [*encoder, f"{run.folder}/run.json"]
     assert run.inputs(plan)["adapter"] == ["fr/adapter_config.json", "fr/adapter.safetensors"]
 
 
 def test_a_run_on_text_that_begins_with_another_rests_on_it_and_so_do_its_users() -> None:
-    """What a run on text stores is what it changed beside the runs with which it began."""
+    """What an MLM run stores is what it changed beside the runs with which it began."""
     study = begun()
     second = MethodEntry.model_validate({"base": "full-ft", "start": {"task": "mlm", "method": "mlm"}})
     third = MethodEntry.model_validate(
@@ -74,10 +74,10 @@ def test_a_run_on_text_that_begins_with_another_rests_on_it_and_so_do_its_users(
     assert study.recipe("mlm", "mini", "second", "en", 1).start == second.start
 
 
-def other_vocabulary(**methods: object) -> Plan:
-    """The study `begun`, with text in a vocabulary of its own."""
+def other_tokenizer(**methods: object) -> Plan:
+    """The study `begun`, with text in a tokenizer of its own."""
     keys = begun(early=EARLY).model_dump(mode="json", exclude_unset=True)
-    keys["vocabularies"] = {"own": {"languages": ["en", "fr"]}}
+    keys["tokenizers"] = {"own": {"languages": ["en", "fr"]}}
     keys["tasks"]["mlm"]["vocabulary"] = "own"
     keys["methods"] |= methods
     keys["methods"]["plain"] = {"base": "full-ft"}
@@ -85,33 +85,33 @@ def other_vocabulary(**methods: object) -> Plan:
     return Plan(Study.model_validate(keys))
 
 
-def test_what_begins_with_text_in_a_vocabulary_of_its_own_reads_its_tokens_and_all_else_those_of_the_encoder() -> None:
-    plan = other_vocabulary()
+def test_what_begins_with_text_in_a_tokenizer_of_its_own_reads_its_tokens_and_all_else_those_of_the_encoder() -> None:
+    plan = other_tokenizer()
     assert not plan_problems(plan)
     for user in [*plan.cells, *plan.runs]:
-        vocabulary = user.vocabulary(plan)
-        assert vocabulary == ("mini" if user.method == "plain" else "own"), user.path
+        tokenizer = user.tokenizer(plan)
+        assert tokenizer == ("mini" if user.method == "plain" else "own"), user.path
         if isinstance(user, Cell):
-            assert user.tokens(plan).vocabulary == vocabulary
+            assert user.tokens(plan).tokenizer == tokenizer
             continue
-        assert {tokens.vocabulary for tokens in user.tokens(plan, "train")} == {vocabulary}
-        resized = ["results/begun/vocabularies/own/tokenizer.json"] if user.task == "mlm" else []
+        assert {tokens.vocabulary for tokens in user.tokens(plan, "train")} == {tokenizer}
+        resized = ["results/begun/tokenizers/own/tokenizer.json"] if user.task == "mlm" else []
         assert user.inputs(plan)["vocabulary"] == resized, user.path
 
 
-def test_the_vocabulary_of_the_encoder_resizes_nothing() -> None:
-    plan = other_vocabulary()
-    encoders = {"mini": FolderEncoder(path="x", vocabulary="own")}
+def test_the_tokenizer_of_the_encoder_resizes_nothing() -> None:
+    plan = other_tokenizer()
+    encoders = {"mini": FolderEncoder(path="x", tokenizer="own")}
     same = Plan(plan.study.model_copy(update={"encoders": encoders}))
-    assert {run.vocabulary(same) for run in same.runs} == {"own"}
-    assert not any(run.new_vocabulary(same) for run in same.runs)
+    assert {run.tokenizer(same) for run in same.runs} == {"own"}
+    assert not any(run.new_tokenizer(same) for run in same.runs)
 
 
-def test_runs_on_text_that_begin_with_others_have_the_vocabulary_of_the_encoder() -> None:
-    plan = other_vocabulary(mlm={"base": "full-ft", "start": {"task": "mlm", "method": "plain", "source": "en"}})
+def test_runs_on_text_that_begin_with_others_have_the_tokenizer_of_the_encoder() -> None:
+    plan = other_tokenizer(mlm={"base": "full-ft", "start": {"task": "mlm", "method": "plain", "source": "en"}})
     [problem] = plan_problems(plan)
-    assert problem.startswith("tasks.mlm.vocabulary: results/begun/runs/mlm/mini/mlm/")
-    assert "have the vocabulary of the encoder: leave out `vocabulary`, or the `start` of one method" in problem
+    assert problem.startswith("tasks.mlm.tokenizer: results/begun/runs/mlm/mini/mlm/")
+    assert "have the tokenizer of the encoder: leave out `tokenizer`, or the `start` of one method" in problem
 
 
 def test_a_run_with_dev_targets_needs_their_dev_sets_and_no_other(plan: Plan) -> None:
@@ -129,5 +129,5 @@ def test_a_run_is_told_its_recipe_and_a_cell_nothing() -> None:
     run = Run("begun", "copa", "mini", "both", "en", 1)
     values = run.settings(study)
     assert values and Recipe.parse(str(values["recipe"])) == study.recipe(*run[1:])
-    assert "snapshots" not in json.loads(str(values["recipe"]))["training"]
+    assert "checkpoints" not in json.loads(str(values["recipe"]))["training"]
     assert Cell(*run[:-1], "fr", 1).settings(study) == {}

@@ -97,7 +97,7 @@ def test_a_row_has_the_identity_the_scores_and_the_circumstances_of_its_cell() -
         "fact_languages": 3,
     }
     assert {name: row[name] for name in expected} == expected
-    assert pd.isna(row["snapshot"])
+    assert pd.isna(row["checkpoint"])
 
 
 def test_each_metric_has_a_column_and_facts_have_the_type_of_their_values() -> None:
@@ -115,11 +115,11 @@ def test_each_metric_has_a_column_and_facts_have_the_type_of_their_values() -> N
     }
 
 
-def test_what_follows_the_at_is_the_snapshot() -> None:
+def test_what_follows_the_at_is_the_checkpoint() -> None:
     plan = load_plan("tiny")
     cell = CELL._replace(target=Target("qb1@10"))
     export.export_cells(SimpleNamespace(study=plan.study, cells=[cell], owned=plan.owned), Path("cells.parquet"))  # type: ignore[arg-type]
-    assert pq.read_table("cells.parquet").to_pandas()[["target", "snapshot"]].values.tolist() == [["qb1", 10]]
+    assert pq.read_table("cells.parquet").to_pandas()[["target", "checkpoint"]].values.tolist() == [["qb1", 10]]
 
 
 def test_a_cell_of_an_encoder_without_training_has_no_run() -> None:

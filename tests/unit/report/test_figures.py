@@ -37,7 +37,7 @@ def test_a_source_of_many_languages_leaves_room_for_the_panels(curves: pd.DataFr
 
 def test_deviations_of_a_target_as_of_a_step_are_from_the_mean_of_that_step(cells: pd.DataFrame) -> None:
     """As of step 10 and of the end, with scores far apart."""
-    both = pd.concat([cells.assign(snapshot=NAN), cells.assign(snapshot=10.0, score=cells["score"] - 50)])
+    both = pd.concat([cells.assign(checkpoint=NAN), cells.assign(checkpoint=10.0, score=cells["score"] - 50)])
     assert figures.seed_deviations(both)["deviation"].abs().max() == 2.0
 
 

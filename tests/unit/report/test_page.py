@@ -61,7 +61,7 @@ def test_language_table_has_each_language_of_pairs_and_mixes_once(cells: pd.Data
 
 def test_targets_as_of_a_step_stand_apart(cells: pd.DataFrame) -> None:
     """As of step 10 and of the end, with scores far apart."""
-    both = pd.concat([cells.assign(snapshot=NAN), cells.assign(snapshot=10.0, score=cells["score"] - 50)])
+    both = pd.concat([cells.assign(checkpoint=NAN), cells.assign(checkpoint=10.0, score=cells["score"] - 50)])
     summary = report.summary(both)
     assert summary.loc[summary["target"].eq("en") & summary["method"].eq("full"), "mean"].tolist() == [92.0, 42.0]
 
@@ -143,7 +143,7 @@ def test_preparation_adds_up_by_stage_and_study() -> None:
     for name, seconds in (
         ("tiny/benchmarks/text/qa1", 2),
         ("tiny/benchmarks/text/en", 200),
-        ("tiny/benchmarks/vocabularies/tiny", 3),
+        ("tiny/benchmarks/tokenizers/tiny", 3),
         ("tiny/benchmarks/data/ner/qa1", 7),
         ("tiny/benchmarks/tokens/ner/tiny/qa1/test", 500),
         ("other/benchmarks/tokens/ner/tiny/qa1/train", 30),
@@ -155,7 +155,7 @@ def test_preparation_adds_up_by_stage_and_study() -> None:
     assert [row[:4] for row in rows(html)] == [
         ["data", "tiny", "1", "7.0 s"],
         ["text", "tiny", "1", "2.0 s"],
-        ["vocabularies", "tiny", "1", "3.0 s"],
+        ["tokenizers", "tiny", "1", "3.0 s"],
         ["tokens", "other", "2", "1 min 10 s"],
     ]
 

@@ -203,7 +203,7 @@ def test_an_expectation_reads_as_an_inequality(
     assert (claim.expected, claim.range) == (expected, bounds)
 
 
-# Runs of `bitfit` for one target each, and cells of `query` with the weights of the end and of step 5 of a run on text.
+# Runs of `bitfit` for one target each, and cells of `query` with the weights of the end and of step 5 of an MLM run.
 ASIDE = [
     Cell("s", "d0", "mini", *cell, seed)
     for target in ("fr", "de")
@@ -220,7 +220,7 @@ def paired(*sides: dict[str, Any]) -> set[tuple[str, str, str]]:
     return {(cell.method, str(cell.source), str(cell.target)) for cell, _ in weighted}
 
 
-def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_left_out() -> None:
+def test_runs_for_one_target_each_pair_by_what_they_train_on_and_checkpoints_are_left_out() -> None:
     assert paired({"method": "bitfit"}, {"method": "query"}) == {
         ("bitfit", "en@fr", "fr"),
         ("bitfit", "en@de", "de"),
@@ -229,8 +229,8 @@ def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_l
     }
 
 
-def test_a_side_with_a_snapshot_has_the_cells_of_that_step_alone() -> None:
-    assert paired({"method": "query", "snapshot": 5}, {"method": "bitfit"}) == {
+def test_a_side_with_a_checkpoint_has_the_cells_of_that_step_alone() -> None:
+    assert paired({"method": "query", "checkpoint": 5}, {"method": "bitfit"}) == {
         ("bitfit", "en@fr", "fr"),
         ("bitfit", "en@de", "de"),
         ("query", "en", "fr@5"),

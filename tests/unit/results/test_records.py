@@ -109,7 +109,7 @@ def test_a_truncated_curve_is_named(tmp_path: Path) -> None:
     assert refused.value.paths == (tmp_path / "a",)
 
 
-def test_what_follows_the_at_becomes_the_snapshot_and_is_not_shown(tmp_path: Path) -> None:
+def test_what_follows_the_at_becomes_the_checkpoint_and_is_not_shown(tmp_path: Path) -> None:
     early, own = {**WHO, "target": "fr@10"}, {**WHO, "source": "en@fr"}
     frame = records.read_cells(
         [(cell(tmp_path, "early.json", target="fr@10"), early), (cell(tmp_path, "own.json", source="en@fr"), own)],
@@ -117,7 +117,7 @@ def test_what_follows_the_at_becomes_the_snapshot_and_is_not_shown(tmp_path: Pat
     )
     assert frame[["source", "target"]].values.tolist() == [["en", "fr"], ["en", "fr"]]
     assert frame["score"].notna().all()
-    assert frame["snapshot"][0] == 10 and math.isnan(frame["snapshot"][1])
+    assert frame["checkpoint"][0] == 10 and math.isnan(frame["checkpoint"][1])
     with pytest.raises(ValueError, match="target 'fr@10' instead of 'fr'"):
         records.read_cells([(tmp_path / "early.json", WHO)], {"t": ("f1",)})
 

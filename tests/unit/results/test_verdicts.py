@@ -223,7 +223,7 @@ def test_a_test_set_that_changed_is_noticed() -> None:
 
 
 def test_two_claims_may_be_about_other_inputs_of_one_text() -> None:
-    """As those into which two vocabularies cut it."""
+    """As those into which two tokenizers cut it."""
     about = {"one": compared("b", "a", (1, 2), ("fr",)), "two": compared("d", "c", (1, 2), ("fr",))}
     for name, n in (("one", 5), ("two", 6)):
         for term in about[name]:

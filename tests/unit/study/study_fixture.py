@@ -55,10 +55,10 @@ methods:
   own: {base: qcross, start: {task: mlm, method: query}}
 training:
   - {set: {steps: 100}}
-  - {when: {task: mlm, source: fr}, set: {snapshots: [50, 100]}}
-  - {when: {task: mlm, source: en}, set: {snapshots: [50, 100]}}
+  - {when: {task: mlm, source: fr}, set: {checkpoints: [50, 100]}}
+  - {when: {task: mlm, source: en}, set: {checkpoints: [50, 100]}}
 grids:
-  main: {task: [rt], encoder: [mini], method: [own], source: [en], target: [mono], seed: [1], snapshots: [50, 100]}
+  main: {task: [rt], encoder: [mini], method: [own], source: [en], target: [mono], seed: [1], checkpoints: [50, 100]}
 """
 
 

@@ -44,8 +44,8 @@ def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no text in sw"):
         load_study(write(tmp_path, text))
     load_study(write(tmp_path, "text: {data: {local: x}, column: premise}\n" + text))
-    text = text.replace("languages: [sw]", "languages: [en]") + "vocabularies: {large: {languages: [en, sw]}}\n"
-    with pytest.raises(ValueError, match=r"vocabularies\.large: there is no text in sw"):
+    text = text.replace("languages: [sw]", "languages: [en]") + "tokenizers: {large: {languages: [en, sw]}}\n"
+    with pytest.raises(ValueError, match=r"tokenizers\.large: there is no text in sw"):
         load_study(write(tmp_path, text))
 
 

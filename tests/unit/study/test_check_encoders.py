@@ -17,7 +17,7 @@ def study(method: dict[str, Any], encoder: dict[str, Any]) -> Study:
         name="s",
         title="s",
         languages=["en"],
-        vocabularies={"own": {"kind": "xlmr", "languages": ["en"]}},
+        tokenizers={"own": {"kind": "xlmr", "languages": ["en"]}},
         encoders={"e": encoder},
         tasks={"ner": {"kind": "ruletaker"}},
         methods={"m": method},
@@ -118,14 +118,14 @@ def test_the_files_of_a_type_that_is_not_listed_tell_what_fits(
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(SIZE | config))
     options = {"language": False, "invertible": True} if base == "madx" else {}
-    described = study({"base": base, "options": options}, {"path": str(tmp_path), "vocabulary": "own"})
+    described = study({"base": base, "options": options}, {"path": str(tmp_path), "tokenizer": "own"})
     messages = [*check_encoders.families(described)]
     assert [problem in message for message in messages] == [True] if problem else messages == []
 
 
 def test_a_head_that_a_type_lacks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(SIZE | {"model_type": "nomic_bert"}))
-    encoder = {"path": str(tmp_path), "vocabulary": "own"}
+    encoder = {"path": str(tmp_path), "tokenizer": "own"}
     described = study({"base": "full-ft"}, encoder)
     described.tasks["ner"] = type(described.tasks["ner"])(kind="xquad")
     [message] = check_encoders.families(described)

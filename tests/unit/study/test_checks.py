@@ -23,26 +23,26 @@ def test_a_task_can_be_trained_on_another_of_the_same_head(tmp_path: Path) -> No
 
 SHARED = TEXT.replace(
     "  mini: {scratch: {kind: bert, languages: [en]}}\n",
-    "  mini: {vocabulary: both, scratch: {kind: bert, languages: [en]}}\n"
-    "  other: {vocabulary: both, scratch: {kind: bert, languages: [fr]}}\n"
+    "  mini: {tokenizer: both, scratch: {kind: bert, languages: [en]}}\n"
+    "  other: {tokenizer: both, scratch: {kind: bert, languages: [fr]}}\n"
     "  third: {scratch: {kind: bert, languages: [fr]}}\n"
-    "vocabularies:\n  both: {languages: [en, fr], size: 500}\n",
+    "tokenizers:\n  both: {languages: [en, fr], size: 500}\n",
 )
 
 
-def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path: Path) -> None:
+def test_encoders_share_a_tokenizer_of_the_study_or_of_another_encoder(tmp_path: Path) -> None:
     study = load_study(write(tmp_path, SHARED))
-    assert [study.vocabulary_of(name) for name in study.encoders] == ["both", "both", "third"]
-    assert {*study.all_vocabularies} == {"both", "third"} and study.all_vocabularies["both"].size == 500
-    theirs = load_study(write(tmp_path, SHARED.replace("other: {vocabulary: both", "other: {vocabulary: third")))
-    assert theirs.vocabulary_of("other") == "third" and theirs.all_vocabularies["third"].languages == ("fr",)
+    assert [study.tokenizer_of(name) for name in study.encoders] == ["both", "both", "third"]
+    assert {*study.all_tokenizers} == {"both", "third"} and study.all_tokenizers["both"].size == 500
+    theirs = load_study(write(tmp_path, SHARED.replace("other: {tokenizer: both", "other: {tokenizer: third")))
+    assert theirs.tokenizer_of("other") == "third" and theirs.all_tokenizers["third"].languages == ("fr",)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
-        ("other: {vocabulary: both", "other: {vocabulary: bath", 5, "unknown vocabulary 'bath', did you mean 'both'"),
-        ("  both: {", "  third: {languages: [en]}\n  both: {", 8, "encoder third has a vocabulary of its own"),
+        ("other: {tokenizer: both", "other: {tokenizer: bath", 5, "unknown tokenizer 'bath', did you mean 'both'"),
+        ("  both: {", "  third: {languages: [en]}\n  both: {", 8, "encoder third has a tokenizer of its own"),
         (
             "[en, fr], size",
             "[en, sw], size",
@@ -53,10 +53,10 @@ def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path
             "{kind: bert, languages: [fr]}}",
             "{kind: xlmr, languages: [fr]}}",
             5,
-            "is of kind xlmr, but its vocabulary both of",
+            "is of kind xlmr, but its tokenizer both of",
         ),
-        ("size: 500}", "size: 500, max_length: 40}", 10, "too long for vocabulary both, which takes 40"),
-        ("{languages: [en, fr], size: 500}", "{path: x, size: 500}", 8, "is for a vocabulary with `languages`"),
+        ("size: 500}", "size: 500, max_length: 40}", 10, "too long for tokenizer both, which takes 40"),
+        ("{languages: [en, fr], size: 500}", "{path: x, size: 500}", 8, "is for a tokenizer with `languages`"),
         (
             "languages: [en]}}",
             "languages: [en], vocab: 90}}",
@@ -65,22 +65,22 @@ def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path
         ),
     ],
 )
-def test_a_vocabulary_that_does_not_fit_is_named(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
+def test_a_tokenizer_that_does_not_fit_is_named(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
     assert old in SHARED
     with pytest.raises(ValueError) as error:
         load_study(write(tmp_path, SHARED.replace(old, new, 1)))
     assert f"s.yaml:{line}: " in str(error.value) and message in str(error.value)
 
 
-def test_the_vocabularies_that_the_documentation_shows_are_those_of_a_study(tmp_path: Path) -> None:
+def test_the_tokenizers_that_the_documentation_shows_are_those_of_a_study(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "text.md").read_text()
-    [example] = re.findall(r"^```yaml\n(vocabularies:.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    [example] = re.findall(r"^```yaml\n(tokenizers:.*?)^```$", page, re.MULTILINE | re.DOTALL)
     parts = yaml.safe_load(example)
     keys = yaml.safe_load(TEXT) | {"languages": ["en", "fr", "de"]}
     keys["encoders"] |= parts.pop("encoders")
-    keys["tasks"]["mlm"] = {"kind": "mlm", "vocabulary": "mine"}
+    keys["tasks"]["mlm"] = {"kind": "mlm", "tokenizer": "mine"}
     study = load_study(write(tmp_path, yaml.safe_dump(keys | parts)))
-    assert study.vocabulary_of("large-xlmr") == "small" and study.all_vocabularies["small"].rows == 100_000
+    assert study.tokenizer_of("large-xlmr") == "small" and study.all_tokenizers["small"].rows == 100_000
 
 
 def test_rows_that_a_task_is_tested_on_are_held_out_by_all_tasks_on_text(tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_the_pre_training_that_the_documentation_shows_is_that_of_a_study(tmp_pa
     study = load_study(write(tmp_path, yaml.safe_dump(pretrained())))
     recipe = study.pretraining("mine")
     assert recipe.source == "en+fr+ru+en-fr+en-ru" and recipe.task == "pretraining" and recipe.scratch
-    assert (recipe.training.steps, recipe.training.snapshots, recipe.training.tlm) == (20000, (5000, 10000), 0.25)
-    assert study.vocabulary_of("mine-early") == "mine" and "mine-early" not in study.all_vocabularies
+    assert (recipe.training.steps, recipe.training.checkpoints, recipe.training.tlm) == (20000, (5000, 10000), 0.25)
+    assert study.tokenizer_of("mine-early") == "mine" and "mine-early" not in study.all_tokenizers
 
 
 def test_a_study_has_the_tokens_for_its_pre_training_without_a_word(tmp_path: Path) -> None:
@@ -143,14 +143,14 @@ def test_an_encoder_of_shorter_inputs_needs_a_task_of_its_length(tmp_path: Path)
     load_study(write(tmp_path, yaml.safe_dump(keys)))
 
 
-def test_the_task_of_a_pre_training_fits_its_encoder_and_its_vocabulary(tmp_path: Path) -> None:
+def test_the_task_of_a_pre_training_fits_its_encoder_and_its_tokenizer(tmp_path: Path) -> None:
     keys = pretrained()
     keys["encoders"]["mine"]["scratch"]["max_length"] = 64
     with pytest.raises(ValueError, match="128 tokens, those of task pretraining, are too long for encoder mine"):
         load_study(write(tmp_path, yaml.safe_dump(keys)))
-    keys = pretrained() | {"vocabularies": {"short": {"kind": "xlmr", "languages": ["en"], "max_length": 64}}}
+    keys = pretrained() | {"tokenizers": {"short": {"kind": "xlmr", "languages": ["en"], "max_length": 64}}}
     keys["encoders"]["mine"]["vocabulary"] = "short"
-    with pytest.raises(ValueError, match="128 tokens, those of task pretraining, are too long for vocabulary short"):
+    with pytest.raises(ValueError, match="128 tokens, those of task pretraining, are too long for tokenizer short"):
         load_study(write(tmp_path, yaml.safe_dump(keys)))
 
 
@@ -164,7 +164,7 @@ def test_the_task_of_a_pre_training_fits_its_encoder_and_its_vocabulary(tmp_path
         ({"scratch": {"languages": ["en"], "nsp": True}}, "scratch.nsp: .* task pretraining has `lines: joined`"),
         ({"scratch": {"languages": ["en"], "begin": "mime"}}, r"scratch\.begin: .*did you mean 'mine'"),
         ({"scratch": {"languages": ["en"], "begin": "other"}}, "unknown encoder that is there before 'other'"),
-        ({"scratch": {"languages": ["en"], "begin": "mine"}}, "has the vocabulary mine, .*: add `vocabulary: mine`"),
+        ({"scratch": {"languages": ["en"], "begin": "mine"}}, "has the tokenizer mine, .*: add `tokenizer: mine`"),
     ],
 )
 def test_a_mistake_in_an_encoder_from_scratch_is_named(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
@@ -207,7 +207,7 @@ def test_an_encoder_begins_with_one_of_its_type_and_its_known_sizes(
     if published:
         keys["encoders"]["mine"] = {"hub": published}
     scratch = {"kind": "xlmr", "languages": ["en"], "task": "pretraining", "begin": "mine"} | SIZES | sizes
-    keys["encoders"]["other"] = {"vocabulary": "mine", "scratch": scratch}
+    keys["encoders"]["other"] = {"tokenizer": "mine", "scratch": scratch}
     about = [problem for problem in problems(Study(**keys)) if problem.startswith("encoders.other.scratch.begin")]
     assert about == [] if message is None else about[0].startswith(f"encoders.other.scratch.begin: {message}")
 
@@ -224,7 +224,7 @@ def test_an_encoder_begins_with_the_layers_that_another_keeps(kept: int, fits: b
         "shape": "base",
         "layers": 4,
     }
-    keys["encoders"]["other"] = {"vocabulary": "mine", "scratch": scratch}
+    keys["encoders"]["other"] = {"tokenizer": "mine", "scratch": scratch}
     assert fits != any("encoders.other.scratch.begin" in problem for problem in problems(Study(**keys)))
 
 
@@ -235,9 +235,9 @@ def test_encoders_do_not_begin_with_each_other(tmp_path: Path, begin: str) -> No
     keys["encoders"]["mine"]["scratch"] |= SIZES
     of_both |= SIZES
     keys["encoders"]["other"] = {
-        "vocabulary": "mine",
+        "tokenizer": "mine",
         "scratch": of_both | {"begin": "mine"},
-        "training": {"snapshots": [9]},
+        "training": {"checkpoints": [9]},
     }
     keys["encoders"]["other-early"] = {"of": "other", "step": 9}
     load_study(write(tmp_path, yaml.safe_dump(keys)))
@@ -361,7 +361,5 @@ def test_an_encoder_decoder_begins_with_no_run_on_text(tmp_path: Path) -> None:
     started = TRANSLATED.replace("  mt: {kind", "  mlm: {kind: mlm}\n  mt: {kind").replace(
         "decoder: last-1}}", "decoder: last-1}, start: {task: mlm, method: full-ft, source: qa1}}"
     )
-    with pytest.raises(
-        ValueError, match=r"grids\.mt\.method: runs of last begin with a run on text, .*leave out `start`"
-    ):
+    with pytest.raises(ValueError, match=r"grids\.mt\.method: runs of last begin with an MLM run, .*leave out `start`"):
         load_study(write(tmp_path, started))

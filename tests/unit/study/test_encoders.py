@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 from transformers import BertConfig
 
-from xlgrid.data.vocabulary import HubVocabulary, TrainedVocabulary
+from xlgrid.data.tokenizer import HubTokenizer, TrainedTokenizer
 from xlgrid.heads import HEADS
 from xlgrid.models.parameters import count
 from xlgrid.study.encoders import (
@@ -121,14 +121,17 @@ def test_a_head_is_trained_for_another_encoder() -> None:
         ({"of": "e5"}, r"exactly one of hub, path, scratch, step \(with of\) and lm_head \(with of\), got none"),
         ({}, "got none"),
         (
-            {"of": "e5", "vocabulary": "v", "step": 1},
-            "key 'vocabulary' is for an encoder with `hub` or `path` or `scratch`, and this one has `step`: leave it out",
+            {"of": "e5", "tokenizer": "v", "step": 1},
+            "key 'tokenizer' is for an encoder with `hub` or `path` or `scratch`, and this one has `step`: leave it out",
         ),
         ({"scratch": {"languages": ["en"]}, "layers": 2}, "key 'layers' is for an encoder with `hub` or `path`"),
         ({"scratch": {"languages": ["en"]}, "modules": {"en": "en_XX"}}, "key 'modules' is for"),
         ({"hub": "a/b", "training": {"steps": 3}}, "key 'training' is for an encoder with `scratch` or `lm_head`"),
-        ({"path": "x", "vocabulry": "v"}, "unknown key 'vocabulry', did you mean 'vocabulary'"),
-        ({"of": "e5", "lm_head": {"languages": ["en"]}, "training": {"snapshots": [3]}}, "has no snapshots: leave out"),
+        ({"path": "x", "vocabulry": "v"}, "unknown key 'vocabulry', did you mean 'tokenizer'"),
+        (
+            {"of": "e5", "lm_head": {"languages": ["en"]}, "training": {"checkpoints": [3]}},
+            "has no checkpoints: leave out",
+        ),
         ({"scratch": {"languages": ["en"]}, "training": {"step": 7}}, "did you mean 'steps'"),
         ({"scratch": {"languages": ["en"]}, "training": {"steps": None}}, "training: `alpha` draws .* set `steps`"),
     ],
@@ -142,11 +145,11 @@ def test_a_key_with_null_counts_as_absent() -> None:
     assert encoder({"hub": None, "path": "x"}) == FolderEncoder(path="x")
 
 
-def test_the_size_of_a_vocabulary_is_known_where_it_is_trained_here_or_of_a_known_encoder() -> None:
-    trained = TrainedVocabulary(kind="xlmr", languages=("en",), size=300)
-    hub = HubVocabulary(hub="FacebookAI/xlm-roberta-base")
-    assert [each.most_entries for each in (trained, hub, HubVocabulary(hub="a/b"))] == [300, 250002, None]
-    scratch = encoder({"vocabulary": "xlmr", "scratch": {"kind": "xlmr", "languages": ["en"]}})
+def test_the_size_of_a_tokenizer_is_known_where_it_is_trained_here_or_of_a_known_encoder() -> None:
+    trained = TrainedTokenizer(kind="xlmr", languages=("en",), size=300)
+    hub = HubTokenizer(hub="FacebookAI/xlm-roberta-base")
+    assert [each.most_entries for each in (trained, hub, HubTokenizer(hub="a/b"))] == [300, 250002, None]
+    scratch = encoder({"tokenizer": "xlmr", "scratch": {"kind": "xlmr", "languages": ["en"]}})
     assert scratch.configuration("nowhere", hub.most_entries).vocab_size == 250002
 
 
@@ -163,7 +166,7 @@ def test_published_encoders_with_modules_have_the_parameters_of_their_languages(
 def test_encoders_before_another_are_those_from_which_it_is_made() -> None:
     entries = {
         "hub": {"hub": "a/b"},
-        "first": {"scratch": {"languages": ["en"], "begin": "hub"}, "training": {"snapshots": [9]}},
+        "first": {"scratch": {"languages": ["en"], "begin": "hub"}, "training": {"checkpoints": [9]}},
         "early": {"of": "first", "step": 9},
         "second": {"scratch": {"languages": ["en"], "begin": "early"}},
         "circle": {"scratch": {"languages": ["en"], "begin": "circle"}},
@@ -175,7 +178,7 @@ def test_encoders_before_another_are_those_from_which_it_is_made() -> None:
 
 
 def test_replicas_of_an_encoder_differ_by_seeds_alone() -> None:
-    """Also by the seed of the encoder from which a pre-training begins, or whose snapshot an encoder is."""
+    """Also by the seed of the encoder from which a pre-training begins, or whose checkpoint an encoder is."""
     entries = {
         "late-b": {"of": "b", "step": 10},
         "a": {"scratch": {"languages": ("qa1",), "seed": 1}},

@@ -76,7 +76,7 @@ from xlgrid.study.load import read_lineage
         ("kind: ruletaker, options: {n: 100}", "kind: udpos, data: {local: x}", 14, "has no pairs such as en-fr"),
         ("tasks:", "text: {data: {local: x}}\ntasks:", 5, "`data` and `column` go together"),
         ("x: step", "x: stepp", 20, "did you mean 'step'"),
-        ("x: step", "x: update", 20, "did you mean 'updates'? (there are: step, snapshot, languages, updates)"),
+        ("x: step", "x: update", 20, "did you mean 'updates'? (there are: step, checkpoint, languages, updates)"),
         ("select: {task: rt}", "select: {tsk: rt}", 18, "unknown axis or fact of encoders 'tsk', did you mean 'task'"),
         ("lines: method", "lines: langages", 20, "did you mean 'languages'"),
         ("select: {task: rt}", "select: {languages: 60}", 18, "unknown languages '60' (there are: 1)"),

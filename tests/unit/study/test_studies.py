@@ -19,7 +19,7 @@ def test_every_study_is_read_and_plans_something(path: Path) -> None:
     assert cells(load_study(path))
 
 
-# The sections are made in one way for all studies. These have runs on text, bare encoders, several tasks, and several seeds.
+# The sections are made in one way for all studies. These have MLM runs, bare encoders, several tasks, and several seeds.
 SHOWN = ("africa", "demo", "xtreme")
 SECTIONS = [
     pytest.param(path, marks=[] if path.stem in SHOWN else pytest.mark.thorough, id=path.stem)

@@ -6,7 +6,7 @@ import forked
 
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.data.vocabulary import make_vocabulary
+from xlgrid.data.tokenizer import make_tokenizer
 from xlgrid.study.encoders import ScratchEncoder
 from xlgrid.training.pretraining import pretrain as pretrain_on_tokens
 from xlgrid.training.recipe import Recipe
@@ -19,7 +19,7 @@ import os, signal, sys
 from pathlib import Path
 from xlgrid.training import loop, pretraining
 from xlgrid.training.recipe import Recipe
-recipe, vocabulary, train, dev, folder, at, number, *begin = sys.argv[1:]
+recipe, tokenizer, train, dev, folder, at, number, *begin = sys.argv[1:]
 advance = loop.Loop.advance
 def doomed(self, chosen):
     if self.step == int(at):
@@ -27,7 +27,7 @@ def doomed(self, chosen):
     return advance(self, chosen)
 loop.Loop.advance = doomed
 files = [[Path(path) for path in paths.split(",")] for paths in (train, dev)]
-pretraining.pretrain(Recipe.model_validate_json(recipe), Path(vocabulary), *files, Path(folder), *map(Path, begin))
+pretraining.pretrain(Recipe.model_validate_json(recipe), Path(tokenizer), *files, Path(folder), *map(Path, begin))
 """
 NAMES = {"study": "s", "task": "pretraining", "kind": "mlm", "encoder": "e", "method": "full-ft", "base": "full-ft"}
 
@@ -39,21 +39,21 @@ def recipe(scratch, **training):
 
 
 def inputs(scratch, texts, out):
-    """A vocabulary, and the tokens of train and dev for each part, beside the folder `out` of an encoder."""
-    vocabulary = out.with_name(f"{out.name}-vocabulary")
-    make_vocabulary(ScratchEncoder(scratch=scratch).own_vocabulary, [*texts.values()], vocabulary)
+    """A tokenizer, and the tokens of train and dev for each part, beside the folder `out` of an encoder."""
+    tokenizer = out.with_name(f"{out.name}-tokenizer")
+    make_tokenizer(ScratchEncoder(scratch=scratch).own_tokenizer, [*texts.values()], tokenizer)
     files = []
     for split in ("train", "dev"):
         parts = scratch.source.split("+")
         files.append([out.with_name(f"{out.name}-{part}-{split}.arrow") for part in parts])
         for part, path in zip(parts, files[-1], strict=True):
             of_part = [texts[code] for code in part.split("-")]
-            tokenize(of_part, vocabulary, "mlm", scratch.max_length, path, split=split, lines="segments")
-    return vocabulary, *files
+            tokenize(of_part, tokenizer, "mlm", scratch.max_length, path, split=split, lines="segments")
+    return tokenizer, *files
 
 
 def pretrain(scratch, texts, out, **training):
-    """An encoder and, beside it, its own vocabulary and tokens."""
+    """An encoder and, beside it, its own tokenizer and tokens."""
     pretrain_on_tokens(recipe(scratch, **training), *inputs(scratch, texts, out), out)
 
 
@@ -80,10 +80,10 @@ def killed(encoder_recipe, files, folder, at, number, *begin):
 
     `begin` may have the encoder with which it begins.
     """
-    vocabulary, *splits = files
+    tokenizer, *splits = files
     train, dev = (",".join(map(str, paths)) for paths in splits)
     return forked.python(
-        KILLED, encoder_recipe.model_dump_json(), vocabulary, train, dev, folder, at, int(number), *begin
+        KILLED, encoder_recipe.model_dump_json(), tokenizer, train, dev, folder, at, int(number), *begin
     )
 
 

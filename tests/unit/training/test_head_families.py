@@ -54,19 +54,19 @@ WEIGHTS = {
 
 
 class World:
-    """A checkpoint in fp16 without a head, the tokens of text in its vocabulary, and the encoder with a head that was trained on them."""
+    """A checkpoint in fp16 without a head, the tokens of text in its tokenizer, and the encoder with a head that was trained on them."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.folder = kind, folder
-        self.bare, vocabulary = take_over(publish(kind, folder / "hub", False, torch.float16), folder)
+        self.bare, tokenizer = take_over(publish(kind, folder / "hub", False, torch.float16), folder)
         self.files: dict[str, list[Path]] = {"train": [], "dev": []}
         for code in LANGUAGES:
             text = pa.table({"id": range(200), "text": [TEXTS[code][row // 3 % 2] for row in range(200)]})
             pq.write_table(text, folder / f"{code}.parquet")
             for split, paths in self.files.items():
                 paths.append(folder / f"{code}-{split}.arrow")
-                tokenize([folder / f"{code}.parquet"], vocabulary, "mlm", 32, paths[-1], split=split)
-        self.vocabulary = vocabulary
+                tokenize([folder / f"{code}.parquet"], tokenizer, "mlm", 32, paths[-1], split=split)
+        self.tokenizer = tokenizer
         self.headed = self.train("head", steps=60)
         self.stored = load_file(self.headed / "model.safetensors")
 
@@ -76,7 +76,7 @@ class World:
         lm_head = {"languages": LANGUAGES, "seed": 3, "trains": trains}
         recipe = EncoderWithHead.model_validate({"of": "bare", "lm_head": lm_head, "training": training})
         folder = self.folder / f"trained-{trains}"
-        pretraining.pretrain(recipe.recipe("s", "headed"), self.vocabulary, *self.files.values(), folder, self.bare)
+        pretraining.pretrain(recipe.recipe("s", "headed"), self.tokenizer, *self.files.values(), folder, self.bare)
         return folder
 
     def run_on_text(self, encoder: Path, language: str, base: str = "full-ft", **options: str) -> loop.Loop:

@@ -30,7 +30,7 @@ def recipe(**training: Any) -> Recipe:
 
 
 class World:
-    """A sentence encoder in fp16, without a head, and the tokens of texts in its vocabulary."""
+    """A sentence encoder in fp16, without a head, and the tokens of texts in its tokenizer."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.bare = folder, folder / "bare"

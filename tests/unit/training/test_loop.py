@@ -250,41 +250,43 @@ def test_one_process_reads_the_inputs_for_all(
 STEPS = (5, 12, 30)
 
 
-def snapshots(folder: Path) -> dict[str, bytes]:
+def checkpoints(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("step*"))}
 
 
 @pytest.fixture(scope="module")
 def kept(encoder: Path, tokens: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept")
-    train(recipe(snapshots=STEPS), encoder, [tokens], [tokens], folder)
+    train(recipe(checkpoints=STEPS), encoder, [tokens], [tokens], folder)
     return folder
 
 
-def test_snapshots_are_the_weights_as_of_their_steps(kept: Path, plain: Path, encoder: Path, tokens: Path) -> None:
-    assert list(snapshots(kept)) == ["step12.safetensors", "step30.safetensors", "step5.safetensors"]
-    last, snapshot = recipe(keep="last"), load_file(kept / "step30.safetensors")
+def test_checkpoints_are_the_weights_as_of_their_steps(kept: Path, plain: Path, encoder: Path, tokens: Path) -> None:
+    assert list(checkpoints(kept)) == ["step12.safetensors", "step30.safetensors", "step5.safetensors"]
+    last, checkpoint = recipe(keep="last"), load_file(kept / "step30.safetensors")
     train(last, encoder, [tokens], [tokens], kept / "last")
     assert all(
-        torch.equal(snapshot[name], tensor) for name, tensor in load_file(kept / "last" / "delta.safetensors").items()
+        torch.equal(checkpoint[name], tensor) for name, tensor in load_file(kept / "last" / "delta.safetensors").items()
     )
     early = load_file(kept / "step5.safetensors")
-    assert early.keys() == snapshot.keys() and not all(torch.equal(early[name], snapshot[name]) for name in snapshot)
+    assert early.keys() == checkpoint.keys() and not all(
+        torch.equal(early[name], checkpoint[name]) for name in checkpoint
+    )
     weights = [load_file(folder / "delta.safetensors") for folder in (kept, plain)]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1]), "they change the training"
 
 
 @pytest.mark.slow
-def test_the_snapshots_of_a_run_killed_and_resumed_are_identical(
+def test_the_checkpoints_of_a_run_killed_and_resumed_are_identical(
     kept: Path, encoder: Path, tokens: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "step7.safetensors").write_bytes(b"of an earlier training")
-    run_recipe = recipe(snapshots=STEPS)
+    run_recipe = recipe(checkpoints=STEPS)
     assert killed(20, signal.SIGKILL, run_recipe, encoder, tokens, tmp_path).returncode == -signal.SIGKILL
-    assert list(snapshots(tmp_path)) == ["step12.safetensors", "step5.safetensors"]
+    assert list(checkpoints(tmp_path)) == ["step12.safetensors", "step5.safetensors"]
     (tmp_path / ".step12.1.safetensors").write_bytes(b"half")
     train(run_recipe, encoder, [tokens], [tokens], tmp_path)
-    assert snapshots(tmp_path) == snapshots(kept)
+    assert checkpoints(tmp_path) == checkpoints(kept)
     assert result(tmp_path) == result(kept)
     assert not list(tmp_path.glob(".step*"))
 
@@ -304,30 +306,30 @@ def stopped(at: int, run_recipe: Recipe, encoder: Path, tokens: Path, folder: Pa
 
 
 @pytest.mark.parametrize(("at", "written"), [(5, True), (12, False)], ids=["after it", "before it, in an evaluation"])
-def test_a_run_stopped_at_the_step_of_a_snapshot_writes_the_same(
+def test_a_run_stopped_at_the_step_of_a_checkpoint_writes_the_same(
     at: int, written: bool, kept: Path, encoder: Path, tokens: Path, tmp_path: Path
 ) -> None:
-    run_recipe = recipe(snapshots=STEPS)
+    run_recipe = recipe(checkpoints=STEPS)
     stopped(at, run_recipe, encoder, tokens, tmp_path)
     assert (tmp_path / f"step{at}.safetensors").exists() is written
     train(run_recipe, encoder, [tokens], [tokens], tmp_path)
-    assert snapshots(tmp_path) == snapshots(kept)
+    assert checkpoints(tmp_path) == checkpoints(kept)
 
 
-def test_a_snapshot_that_is_gone_is_made_again(
+def test_a_checkpoint_that_is_gone_is_made_again(
     kept: Path, encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run_recipe = recipe(snapshots=STEPS)
+    run_recipe = recipe(checkpoints=STEPS)
     stopped(13, run_recipe, encoder, tokens, tmp_path)
     (tmp_path / "step12.safetensors").unlink()
     train(run_recipe, encoder, [tokens], [tokens], tmp_path)
     assert "step12.safetensors is gone" in capfd.readouterr().err
-    assert snapshots(tmp_path) == snapshots(kept)
+    assert checkpoints(tmp_path) == checkpoints(kept)
 
 
-def test_a_snapshot_after_the_end_is_refused(encoder: Path, tokens: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="`snapshots` has step 31"):
-        train(recipe(snapshots=(5, 31)), encoder, [tokens], [tokens], tmp_path)
+def test_a_checkpoint_after_the_end_is_refused(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="`checkpoints` has step 31"):
+        train(recipe(checkpoints=(5, 31)), encoder, [tokens], [tokens], tmp_path)
     assert remains(tmp_path) == []
 
 
@@ -359,7 +361,7 @@ def test_a_second_stage_starts_over_when_the_first_has_changed(
 
 
 def test_the_first_stage_comes_after_the_text(encoder: Path, tokens: Path, tmp_path: Path) -> None:
-    """The parameters that a method trains are those of the first stage, all others those of the run on text."""
+    """The parameters that a method trains are those of the first stage, all others those of the MLM run."""
     query = "bert.encoder.layer.0.attention.self.query"
     query_on_text = {f"{query}.weight": torch.full((16, 16), 0.1), f"{query}.bias": torch.full((16,), 0.2)}
     text = tmp_path / "text"
@@ -624,7 +626,7 @@ AVERAGE = {"keep": "average", "averaged": 3, "steps": 8, "evaluations": 4}
 def test_an_average_run_has_the_mean_of_the_last_weights_and_their_score(
     encoder: Path, tokens: Path, tmp_path: Path
 ) -> None:
-    train(recipe(snapshots=(2, 4, 6, 8), **AVERAGE), encoder, [tokens], [tokens], tmp_path)
+    train(recipe(checkpoints=(2, 4, 6, 8), **AVERAGE), encoder, [tokens], [tokens], tmp_path)
     of_steps = [load_file(tmp_path / f"step{step}.safetensors") for step in (4, 6, 8)]
     mean = load_file(tmp_path / "delta.safetensors")
     for name, tensor in mean.items():
@@ -646,9 +648,9 @@ def test_an_average_run_that_was_stopped_between_evaluations_ends_the_same(
     assert result(tmp_path / "stopped") == result(tmp_path / "whole")
 
 
-def test_a_mean_is_not_in_the_snapshot_of_the_last_step(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+def test_a_mean_is_not_in_the_checkpoint_of_the_last_step(encoder: Path, tokens: Path, tmp_path: Path) -> None:
     for keep in ("average", "last"):
-        settings = {**AVERAGE, "keep": keep, "snapshots": (8,)}
+        settings = {**AVERAGE, "keep": keep, "checkpoints": (8,)}
         train(recipe(**settings), encoder, [tokens], [tokens], tmp_path / keep)
     averaged, last = (load_file(tmp_path / keep / "step8.safetensors") for keep in ("average", "last"))
     assert all(torch.equal(averaged[name], tensor) for name, tensor in last.items())

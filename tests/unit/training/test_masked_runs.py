@@ -18,7 +18,7 @@ from xlgrid.training.recipe import Recipe
 
 STEPS = 3
 LANGUAGES = ("en", "en-fr")
-# Each draws one thing: base, options, settings, whether it is a run on text.
+# Each draws one thing: base, options, settings, whether it is an MLM run.
 Case = tuple[str, dict[str, Any], dict[str, Any], bool]
 CASES: dict[str, Case] = {
     "masks of text": ("full-ft", {}, {}, True),

@@ -14,7 +14,7 @@ from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import architecture_of
 from xlgrid.training import pretraining
 from xlgrid.training.loop import Loop
-from xlgrid.training.pretraining import take_snapshot
+from xlgrid.training.pretraining import take_checkpoint
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -41,7 +41,7 @@ def test_transformers_reads_all_weights_of_it(kind: str, tmp_path: Path) -> None
 def test_killed_twice_it_has_the_same_bytes(tmp_path: Path) -> None:
     described = scratch("bert", nsp=True)
     files = inputs(described, texts_of(tmp_path, options={"statements": 2}), tmp_path / "e")
-    encoder_recipe = recipe(described, steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
+    encoder_recipe = recipe(described, steps=8, evaluations=2, checkpoints=(4,), checkpoint_seconds=1e-9)
     pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
         ended = killed(encoder_recipe, files, tmp_path / "killed", at, number)
@@ -55,13 +55,13 @@ def test_killed_twice_it_has_the_same_bytes(tmp_path: Path) -> None:
     assert contents(tmp_path / "other")["model.safetensors"] != contents(tmp_path / "whole")["model.safetensors"]
 
 
-def test_a_vocabulary_of_the_other_kind_is_refused(tmp_path: Path) -> None:
-    vocabulary, train, dev = inputs(scratch("bert"), texts_of(tmp_path), tmp_path / "e")
+def test_a_tokenizer_of_the_other_kind_is_refused(tmp_path: Path) -> None:
+    tokenizer, train, dev = inputs(scratch("bert"), texts_of(tmp_path), tmp_path / "e")
     with pytest.raises(ValueError, match=r"has no <s>: an encoder of kind xlmr takes its own kind"):
-        pretraining.pretrain(recipe(scratch("xlmr")), vocabulary, train, dev, tmp_path / "e")
+        pretraining.pretrain(recipe(scratch("xlmr")), tokenizer, train, dev, tmp_path / "e")
 
 
-def test_a_snapshot_is_an_encoder_of_its_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_an_encoder_of_its_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers import AutoModelForMaskedLM
 
     embeddings: dict[int, torch.Tensor] = {}
@@ -73,10 +73,10 @@ def test_a_snapshot_is_an_encoder_of_its_step(tmp_path: Path, monkeypatch: pytes
         return losses
 
     monkeypatch.setattr(Loop, "advance", noted)
-    pretrain(scratch(), texts_of(tmp_path), tmp_path / "e", steps=4, snapshots=(2,))
-    take_snapshot(tmp_path / "e", 2, tmp_path / "early")
+    pretrain(scratch(), texts_of(tmp_path), tmp_path / "e", steps=4, checkpoints=(2,))
+    take_checkpoint(tmp_path / "e", 2, tmp_path / "early")
     model, about = AutoModelForMaskedLM.from_pretrained(tmp_path / "early", output_loading_info=True)
     assert not about["missing_keys"] and torch.equal(model.get_input_embeddings().weight, embeddings[2])
     assert json.loads((tmp_path / "early" / "encoder.json").read_text())["step"] == 2
     with pytest.raises(ValueError, match=r"step3\.safetensors does not exist: only pre-training can make it"):
-        take_snapshot(tmp_path / "e", 3, tmp_path / "other")
+        take_checkpoint(tmp_path / "e", 3, tmp_path / "other")

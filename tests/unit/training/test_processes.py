@@ -98,15 +98,15 @@ def described() -> Architecture:
 
 
 ASKED = recipe(
-    described(), steps=20, batch_size=8, micro_batch_tokens=80, checkpoint_seconds=1e-9, snapshots=(4,), lr=1e-3
+    described(), steps=20, batch_size=8, micro_batch_tokens=80, checkpoint_seconds=1e-9, checkpoints=(4,), lr=1e-3
 )
 
 
 def arguments(files: Inputs, folder: Path) -> list[str]:
-    vocabulary, *splits = files
+    tokenizer, *splits = files
     tokens = [f"--{split}={path}" for split, paths in zip(("train", "dev"), splits, strict=True) for path in paths]
     recipe, pace = (f"--recipe={ASKED.identity()}", f"--pace={ASKED.pace()}")
-    return ["pretrain", recipe, pace, f"--vocabulary={vocabulary}", *tokens, f"--output={folder}"]
+    return ["pretrain", recipe, pace, f"--tokenizer={tokenizer}", *tokens, f"--output={folder}"]
 
 
 def shared(files: Inputs, folder: Path, before: str = "") -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Which run on text a run begins with, and with which its cells are evaluated."""
+"""Which MLM run a run begins with, and with which its cells are evaluated."""
 
 import pytest
 from hypothesis import given
@@ -80,7 +80,7 @@ def test_at_says_whose_text_a_run_and_a_cell_have(at: str, source: str, run: str
     assert run_on_task.on_text(start) == [Run("s", "mlm", "e", "mlm", run, 1)]
     assert cell_of_task.on_text(start) == [Run("s", "mlm", "e", "mlm", cell, 1)]
     early = cell_of_task._replace(target=Target("qu@1000"))
-    assert early.on_text(start) == cell_of_task.on_text(start), "a snapshot is of the same run"
+    assert early.on_text(start) == cell_of_task.on_text(start), "a checkpoint is of the same run"
 
 
 @pytest.mark.parametrize("at", ["both", "source"])

@@ -30,9 +30,9 @@ def mixed(sizes: list[int], pairs: tuple[int, ...] = (), longest: int = 9) -> To
     language_of = np.zeros((total, 2), np.int16)
     language_of[:, 1] = np.isin(parts, pairs)
     lengths = np.random.default_rng(1).integers(3, longest + 1, total)
-    codes, vocabulary = ("en", "fr"), Vocabulary(50, 4, ())
+    codes, tokenizer = ("en", "fr"), Vocabulary(50, 4, ())
     offsets = offsets_of([lengths])
-    return Tokens("mlm", (), 0, np.zeros(0, np.int32), offsets, lengths, codes, language_of, vocabulary, parts=parts)
+    return Tokens("mlm", (), 0, np.zeros(0, np.int32), offsets, lengths, codes, language_of, tokenizer, parts=parts)
 
 
 def drawn(tokens: Tokens, steps: int, first: int = 0, **settings: Any) -> list[Ints]:

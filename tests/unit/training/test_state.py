@@ -13,12 +13,14 @@ CPU = torch.device("cpu")
 
 
 def read(folder: Path, **changes: Any) -> dict[str, Any] | None:
-    return state.read(**{"folder": folder, "digest": "d", "inputs": "i", "snapshots": (3, 8), "device": CPU, **changes})
+    return state.read(
+        **{"folder": folder, "digest": "d", "inputs": "i", "checkpoints": (3, 8), "device": CPU, **changes}
+    )
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder of a run that was interrupted after step 5, with its snapshot of step 3."""
+    """The folder of a run that was interrupted after step 5, with its checkpoint of step 3."""
     state.write(tmp_path, "d", "i", {"step": 5, "weights": {"x": torch.arange(3.0)}})
     (tmp_path / "step3.safetensors").touch()
     return tmp_path
@@ -35,7 +37,7 @@ def test_what_was_written_is_read(folder: Path) -> None:
     [
         ({"digest": "other"}, "belongs to another recipe (d)"),
         ({"inputs": "other"}, "the encoder or the data have changed"),
-        ({"snapshots": (3, 4)}, "step4.safetensors is gone"),
+        ({"checkpoints": (3, 4)}, "step4.safetensors is gone"),
     ],
 )
 def test_a_state_that_is_of_no_use_says_why(

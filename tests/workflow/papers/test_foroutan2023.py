@@ -41,10 +41,10 @@ def study() -> dict[str, Any]:
     }
     demo["tasks"]["mlm"] = {"kind": "mlm"}
     demo["tasks"]["second"] = demo["tasks"]["ruletaker-d0"] | {"start": "ruletaker-d0"}
-    demo["training"].append({"when": {"task": "mlm", "source": ["en", "fr"]}, "set": {"snapshots": [2, 4]}})
+    demo["training"].append({"when": {"task": "mlm", "source": ["en", "fr"]}, "set": {"checkpoints": [2, 4]}})
     axes = {"encoder": ["mini-bert"], "source": ["en"], "target": ["fr"], "seed": [1]}
     demo["grids"]["staged"] = axes | {"task": ["second"], "method": ["mlm-src", "mlm-trg"]}
-    demo["grids"]["early"] = axes | {"task": ["ruletaker-d0"], "method": ["own-qcross"], "snapshots": [2, 4]}
+    demo["grids"]["early"] = axes | {"task": ["ruletaker-d0"], "method": ["own-qcross"], "checkpoints": [2, 4]}
     demo["grids"]["ruletaker"] |= {
         "languages": codes,
         "method": ["pair-qcross", "shared-qcross", "cs-baseline"],
@@ -60,7 +60,7 @@ def study() -> dict[str, Any]:
             "select": {"method": "pair-qcross"},
             "targets": ["en-fr", "en-de"],
         },
-        "early": {"kind": "curve", "title": "Steps", "x": "snapshot", "lines": "target", "select": {"source": "en"}},
+        "early": {"kind": "curve", "title": "Steps", "x": "checkpoint", "lines": "target", "select": {"source": "en"}},
         "masks": {"kind": "masks", "title": "Masks", "methods": ["pair-qcross"]},
     }
     return demo
@@ -84,7 +84,7 @@ def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("method", "target", "text_run"),
+    ("method", "target", "mlm_run"),
     [
         ("pair-qcross", "en-fr", "query/en-fr"),
         ("pair-qcross", "en-de", "query/en-de"),
@@ -96,10 +96,10 @@ def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> 
     ],
 )
 def test_a_cell_is_evaluated_with_the_run_on_text_of_its_target(
-    built: Path, method: str, target: str, text_run: str
+    built: Path, method: str, target: str, mlm_run: str
 ) -> None:
     cell = json.loads((built / CELLS / method / "en+en-fr" / target / "seed1.json").read_text())
-    assert cell["speaks"] == [f"{RUNS}/mlm/mini-bert/{text_run}/seed1"]
+    assert cell["speaks"] == [f"{RUNS}/mlm/mini-bert/{mlm_run}/seed1"]
 
 
 def test_the_weights_of_the_query_are_the_targets_and_its_bias_the_runs(
@@ -108,8 +108,8 @@ def test_the_weights_of_the_query_are_the_targets_and_its_bias_the_runs(
     monkeypatch.chdir(built)
     run = Path(f"{RUNS}/ruletaker-d0/mini-bert/pair-qcross/en+en-fr/seed1")
     data = batches.read("results/demo/tokens/ruletaker-d0/mini-bert/en-de/test.arrow", "en-de")
-    text_run = Path(f"{RUNS}/mlm/mini-bert/query/en-de/seed1")
-    model = trained.model_of(trained.read(run), "results/demo/encoders/mini-bert", data, text_run)
+    mlm_run = Path(f"{RUNS}/mlm/mini-bert/query/en-de/seed1")
+    model = trained.model_of(trained.read(run), "results/demo/encoders/mini-bert", data, mlm_run)
     now = model.state_dict()
     assert torch.equal(now[f"{QUERY}.bias"], load_file(run / "delta.safetensors")[f"{QUERY}.bias"])
     queries = {pair: load_file(f"{RUNS}/mlm/mini-bert/query/{pair}/seed1/delta.safetensors") for pair in PAIRS}
@@ -131,12 +131,15 @@ def test_a_cell_of_a_second_stage_tells_what_it_rests_on(built: Path, method: st
 def test_a_target_is_spoken_as_of_each_step(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = (built / "results/demo/exhibits/early.csv").read_text().splitlines()
     rows = [dict(zip(table[0].split(","), line.split(","), strict=True)) for line in table[1:]]
-    assert [(float(row["snapshot"]), row["column"], row["n_seeds"]) for row in rows] == [(2, "fr", "1"), (4, "fr", "1")]
+    assert [(float(row["checkpoint"]), row["column"], row["n_seeds"]) for row in rows] == [
+        (2, "fr", "1"),
+        (4, "fr", "1"),
+    ]
     monkeypatch.chdir(built)
     run = Path(f"{RUNS}/ruletaker-d0/mini-bert/own-qcross/en/seed1")
     data = batches.read("results/demo/tokens/ruletaker-d0/mini-bert/fr/test.arrow", "fr")
-    text_run = Path(f"{RUNS}/mlm/mini-bert/query/fr/seed1")
+    mlm_run = Path(f"{RUNS}/mlm/mini-bert/query/fr/seed1")
     for step in (2, 4):
-        model = trained.model_of(trained.read(run), "results/demo/encoders/mini-bert", data, text_run, step)
-        stored = load_file(text_run / f"step{step}.safetensors")
+        model = trained.model_of(trained.read(run), "results/demo/encoders/mini-bert", data, mlm_run, step)
+        stored = load_file(mlm_run / f"step{step}.safetensors")
         assert torch.equal(model.state_dict()[f"{QUERY}.weight"], stored[f"{QUERY}.weight"])

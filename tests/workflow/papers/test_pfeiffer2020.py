@@ -30,7 +30,7 @@ def study() -> dict[str, Any]:
     """The miniature in a seen and an unseen language, with everything smaller, and one seed."""
     steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
     grids: dict[str, Any] = {name: {"seed": [1]} for name in PAPER["grids"]}
-    grids["ner-snapshots"]["snapshots"] = [2, 4]
+    grids["ner-checkpoints"]["checkpoints"] = [2, 4]
     scratch = SIZES | {"languages": ["qa1", "qb1"], "bitext": [["qa1", "qb1"]]}
     claims = load_study(STUDIES["pfeiffer2020-mini"]).claims
     return {
@@ -46,7 +46,7 @@ def study() -> dict[str, Any]:
         },
         # Windows, because with so few pieces a text is long.
         "tasks": {name: {"options": {"n": 100}, "stride": 32} for name in BASE["tasks"] if name != "mlm"},
-        "training": [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2, 4]}}],
+        "training": [{"set": steps}, {"when": {"task": "mlm"}, "set": {"checkpoints": [2, 4]}}],
         "grids": grids,
         # The others have no cell here.
         "exhibits": {
@@ -172,8 +172,8 @@ def mine(tmp_path: Path, finished: Path) -> Path:
     mini["encoders"]["mini-xlmr"]["training"] |= FEW
     mini["tasks"]["wikiann"]["options"]["n"] = 100
     steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
-    mini["training"] = [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2]}}]
-    mini["grids"]["ner-snapshots"]["snapshots"] = [2]
+    mini["training"] = [{"set": steps}, {"when": {"task": "mlm"}, "set": {"checkpoints": [2]}}]
+    mini["grids"]["ner-checkpoints"]["checkpoints"] = [2]
     write(folder, mini, "pfeiffer2020-mini")
     study = yaml.safe_load(shown(PAGE))
     study["grids"] = {"ner": {"source": ["qa1", "qa9"], "target": ["qa1", "qa9"], "seed": [1]}}
@@ -208,7 +208,7 @@ def test_from_a_text_of_your_own_to_the_heatmap(mine: Path) -> None:
         "title": "Again",
         "methods": {"adapter": {"imported": {"path": "adapters/{language}"}}},
     }
-    again |= {"grids": {"ner-snapshots": None}, "exhibits": {"figure04": None}}
+    again |= {"grids": {"ner-checkpoints": None}, "exhibits": {"figure04": None}}
     write(mine, again, "again")
     succeeds(mine, "snakemake --profile laptop results/again/cells/wikiann/mini-xlmr/madx/qa1/qa9/seed1.json")
     assert not (mine / "results/again/tokens/mlm").exists(), "adapters that are imported were trained"

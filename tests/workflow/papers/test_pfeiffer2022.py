@@ -25,12 +25,12 @@ def study() -> dict[str, Any]:
     described = small()
     described["encoders"] = {
         "own": {"scratch": SCRATCH, "training": {"steps": 5, "micro_batches": "language"}},
-        "published": {"path": "published", "vocabulary": "own", "modules": {"qa1": "qa1_XX", "qa2": "qa2_XX"}},
+        "published": {"path": "published", "tokenizer": "own", "modules": {"qa1": "qa1_XX", "qa2": "qa2_XX"}},
     }
-    described["vocabularies"] = {"added-qb1": {"kind": "xlmr", "languages": ["qb1"], "size": 250}}
+    described["tokenizers"] = {"added-qb1": {"kind": "xlmr", "languages": ["qb1"], "size": 250}}
     described["tasks"] = {
         "ner": described["tasks"]["ner"],
-        "text": {"kind": "mlm", "vocabulary": "added-{language}"},
+        "text": {"kind": "mlm", "tokenizer": "added-{language}"},
         "perplexity": {"kind": "perplexity", "max_length": 64},
     }
     start = {"task": "text", "method": "add", "pairs": ["qb1"], "missing": "none"}

@@ -175,7 +175,7 @@ def _notes(entries: pd.DataFrame, axes: Sequence[str], statistic: str, same_n: i
 def about(cells: pd.DataFrame) -> list[str]:
     """Sentences on the metric of the cells behind an exhibit and on how many of them have a result."""
     # A cell with several metrics is one cell.
-    identity = ["task", "encoder", "method", "source", "target", "seed", "snapshot"]
+    identity = ["task", "encoder", "method", "source", "target", "seed", "checkpoint"]
     unique = cells.drop_duplicates([name for name in identity if name in cells])
     done, planned = int(unique["score"].notna().sum()), len(unique)
     metrics = units.sentence(cells["metric"])

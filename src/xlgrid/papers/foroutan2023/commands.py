@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from xlgrid.cli.options import EncoderFolder, Output, RunFolder, VocabularyFolder, folder_of
+from xlgrid.cli.options import EncoderFolder, Output, RunFolder, TokenizerFolder, folder_of
 from xlgrid.warm import MODELS
 
 # What each command imports when it runs.
@@ -15,13 +15,13 @@ LIBRARIES = {"attention": ("xlgrid.papers.foroutan2023.compare", "tokenizers", *
 def attention(
     run: RunFolder,
     encoder: EncoderFolder,
-    vocabulary: VocabularyFolder,
+    tokenizer: TokenizerFolder,
     tokens: Annotated[
         list[str], typer.Option(metavar="TARGET=FILE", help="the tokens of a target; give the option twice")
     ],
     output: Output,
-    text_run: Annotated[
-        list[str] | None, typer.Option(metavar="TARGET=RUN", help="the run on text of a target, if there is one")
+    mlm_run: Annotated[
+        list[str] | None, typer.Option(metavar="TARGET=RUN", help="the MLM run of a target, if there is one")
     ] = None,
     study: Annotated[
         str | None, typer.Option(help="the study of the comparison", show_default="the study of the run")
@@ -30,11 +30,11 @@ def attention(
     """Compare the attention of a run on two targets."""
     from xlgrid.papers.foroutan2023.compare import compare
 
-    files, runs = (by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or [])))
+    files, runs = (by_target(option, values) for option, values in (("tokens", tokens), ("text-run", mlm_run or [])))
     if len(files) != 2:
         raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
     folders = {target: folder_of(path) for target, path in runs.items()}
-    compare(folder_of(run), folder_of(encoder), folder_of(vocabulary), files, output, folders, study)
+    compare(folder_of(run), folder_of(encoder), folder_of(tokenizer), files, output, folders, study)
 
 
 def by_target(option: str, values: list[str]) -> dict[str, Path]:

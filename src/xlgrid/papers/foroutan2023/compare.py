@@ -48,10 +48,10 @@ ROWS = ("context", "first")
 def compare(
     run: str | Path,
     encoder: str | Path,
-    vocabulary: str | Path,
+    tokenizer: str | Path,
     tokens: Mapping[str, str | Path],
     out: str | Path,
-    text_runs: Mapping[str, Path] | None = None,
+    mlm_runs: Mapping[str, Path] | None = None,
     study: str | None = None,
 ) -> None:
     """Compare the attention of a run on two targets, and write a JSON that `read` reads.
@@ -62,10 +62,10 @@ def compare(
     Args:
         run: the folder of the run.
         encoder: the folder of its encoder.
-        vocabulary: the folder of the vocabulary of the tokens.
+        tokenizer: the folder of the tokenizer of the tokens.
         tokens: the tokens file of each target; row by row they have the same examples.
         out: the file to write.
-        text_runs: the folder of each target's run on text, of targets that have one.
+        mlm_runs: the folder of each target's MLM run, of targets that have one.
         study: the study of the comparison; None for that of the run.
 
     Raises:
@@ -79,11 +79,11 @@ def compare(
     finished = trained.read(run)
     recipe, method, device = finished.recipe, finished.method, default_device()
     data = {Target(target): batches.read(path, target) for target, path in tokens.items()}
-    text_runs = text_runs or {}
+    mlm_runs = mlm_runs or {}
     first, second = data.values()
     chosen, left_out = same_contexts(first, second)
     models = {
-        target: trained.model_of(finished, encoder, parallel, text_runs.get(target), target.step).to(device).eval()
+        target: trained.model_of(finished, encoder, parallel, mlm_runs.get(target), target.step).to(device).eval()
         for target, parallel in data.items()
     }
     # Some methods draw masks of attention in evaluation too.
@@ -103,7 +103,7 @@ def compare(
                 drawn = dict(zip(data, (of_target[at] for of_target in weights), strict=True))
     # Examples × heads, one for each of `ROWS`.
     means = torch.stack([rows.mean(-1) for rows in divergences]), torch.stack([rows[:, 0] for rows in divergences])
-    loaded = Tokenizer.from_file(str(Path(vocabulary) / "tokenizer.json"))
+    loaded = Tokenizer.from_file(str(Path(tokenizer) / "tokenizer.json"))
     record = {
         **finished.identity,
         **({"study": study} if study else {}),
@@ -117,7 +117,7 @@ def compare(
         "drawn": [_drawn(data[target], shortest, weights, loaded) for target, weights in drawn.items()],
         "run": str(run),
         "digest": finished.record["digest"],
-        "speaks": [[str(text_runs[target])] if target in text_runs else [] for target in data],
+        "speaks": [[str(mlm_runs[target])] if target in mlm_runs else [] for target in data],
         **prediction.circumstances(device),
         **clock.read(),
     }

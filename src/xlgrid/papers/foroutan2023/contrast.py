@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.languages.sources import Source, Target
-from xlgrid.products.encode import Encoder, Vocabulary
+from xlgrid.products.encode import Encoder, Tokenizer
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.product import Inputs
 from xlgrid.products.train import OfGrids, Run, inputs_on_text
@@ -56,9 +56,9 @@ class Contrast(OfGrids, _ContrastAxes):
         return {
             "delta": plan.owned(self.run).delta,
             "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
-            "vocabulary": plan.owned(Vocabulary(self.study, tokens[0].vocabulary)).path,
+            "tokenizer": plan.owned(Tokenizer(self.study, tokens[0].tokenizer)).path,
             "tokens": [plan.owned(each).path for each in tokens],
-            **inputs_on_text(plan, text_run=self.cells[0], other_text_run=self.cells[1]),
+            **inputs_on_text(plan, mlm_run=self.cells[0], other_text_run=self.cells[1]),
         }
 
     def is_in(self, plan: "Plan") -> bool:
@@ -67,6 +67,6 @@ class Contrast(OfGrids, _ContrastAxes):
     def problem(self, plan: "Plan") -> str | None:
         if problem := next((problem for cell in self.cells if (problem := cell.problem(plan))), None):
             return problem
-        if len({cell.vocabulary(plan) for cell in self.cells}) > 1:
-            return "it compares targets in two vocabularies: leave one of the two out"
+        if len({cell.tokenizer(plan) for cell in self.cells}) > 1:
+            return "it compares targets in two tokenizers: leave one of the two out"
         return None

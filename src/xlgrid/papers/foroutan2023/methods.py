@@ -75,7 +75,7 @@ class CrossQuery(Structured):
 
     Attributes:
         tune: the parameters that train. BitFit's biases include those of Q_cross, as in the authors' code; `query` is
-            Q_cross alone, for runs on text (section 4.2).
+            Q_cross alone, for MLM runs (section 4.2).
         swap: the parameters of Q_cross that belong to a pair of languages: its weights (section 4.2), or also its bias.
         p_mask: the probability that a cell of the other query is masked in training (0.7 in appendix D.2). With 1 the two
             queries do not interfere.

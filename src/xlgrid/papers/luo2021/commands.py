@@ -14,7 +14,7 @@ from xlgrid.cli.options import (
     LockFile,
     Output,
     RunFolder,
-    VocabularyFolder,
+    TokenizerFolder,
     folder_of,
 )
 from xlgrid.warm import MODELS
@@ -43,7 +43,7 @@ def label_data(
     data: Annotated[Path, typer.Argument(help="the file of rows without labels")],
     run: RunFolder,
     encoder: EncoderFolder,
-    vocabulary: VocabularyFolder,
+    tokenizer: TokenizerFolder,
     max_length: Annotated[int, typer.Option(help="the most tokens of an input")],
     output: Output,
     columns: Columns = "{}",
@@ -51,5 +51,5 @@ def label_data(
     """Give rows of a task the labels that the model of a run predicts."""
     from xlgrid.papers.luo2021.labels import label_data
 
-    folders = (folder_of(run), folder_of(encoder), folder_of(vocabulary))
+    folders = (folder_of(run), folder_of(encoder), folder_of(tokenizer))
     label_data(*folders, data, language, kind, max_length, output, json.loads(columns))

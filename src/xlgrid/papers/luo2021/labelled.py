@@ -34,7 +34,7 @@ class Teacher(Strict):
 
     task: str = Field(description="a task of words, with the same labels")
     encoder: str = Field(description="the encoder of the run")
-    method: str = Field(description="the method of the run, without `start` and `companion`")
+    method: str = Field(description="the method of the run, without `start` and `parallel`")
     source: Source = Field(description="what the run trains on, which is none of the languages that it labels")
     seed: Seed = Field(1, description="the seed of the run")
 
@@ -102,12 +102,12 @@ class Labelled(Made):
                 f"by.task: {by.task} has the labels {', '.join(teacher.labels) or 'none'}, and {task} has "
                 f"{', '.join(labels)}: name a task of words with the same labels"
             )
-        companion = entry.method.companion_language
-        if not entry.is_trained or entry.start or companion:
-            reason = "begins with a run on text" if entry.start else f"reads companions in {companion}"
+        parallel = entry.method.parallel_language
+        if not entry.is_trained or entry.start or parallel:
+            reason = "begins with an MLM run" if entry.start else f"reads parallel examples in {parallel}"
             yield (
                 f"by.method: {by.method} {reason if entry.is_trained else 'has no runs'}: name a method that trains, without "
-                "`start` and `companion`"
+                "`start` and `parallel`"
             )
         chain = [by]
         for following in chain:

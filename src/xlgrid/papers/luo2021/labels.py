@@ -42,7 +42,7 @@ def fetch_unlabelled(
 def label_data(
     run: str | Path,
     encoder: str | Path,
-    vocabulary: str | Path,
+    tokenizer: str | Path,
     data: str | Path,
     language: str,
     kind: str,
@@ -57,7 +57,7 @@ def label_data(
     Args:
         run: the folder of the run.
         encoder: the folder of its encoder.
-        vocabulary: the folder of the encoder's vocabulary.
+        tokenizer: the folder of the encoder's tokenizer.
         data: the file of rows without labels.
         language: the language of the rows.
         kind: the name of the task that the labelled data are for, or of its head.
@@ -90,7 +90,7 @@ def label_data(
     with TemporaryDirectory() as folder:
         rows, path = Path(folder, "rows.parquet"), Path(folder, "tokens.arrow")
         pq.write_table(table.append_column(described.target, blank), rows)
-        tokenize([rows], vocabulary, kind, max_length, path, columns=columns)
+        tokenize([rows], tokenizer, kind, max_length, path, columns=columns)
         tokens = batches.read(path, language)
         model = trained.model_of(finished, encoder, tokens)
         trained.stack(model, finished.method, tokens, recipe.task)

@@ -41,7 +41,7 @@ rule fetch_unlabelled:
 rule label_data:
     """Training data with the labels that a run of the study predicts."""
     input:
-        # The rule needs the data without labels, and the run with the encoder and the vocabulary that it has.
+        # The rule needs the data without labels, and the run with the encoder and the tokenizer that it has.
         inputs(Data),
     output:
         "results/{study}/data/{task}/{language}/{split}.parquet",
@@ -65,7 +65,7 @@ rule label_data:
             --columns {params.columns:q} \
             --max-length {params.max_length} \
             --run {input.delta:q} --encoder {input.encoder:q} \
-            --vocabulary {input.vocabulary:q} \
+            --tokenizer {input.tokenizer:q} \
             --output {output:q} 2>{log:q}
         """
 

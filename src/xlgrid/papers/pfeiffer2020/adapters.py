@@ -1,4 +1,4 @@
-"""Adapters that others have trained become runs on text, and runs are exported, in the format of AdapterHub."""
+"""Adapters that others have trained become MLM runs, and runs are exported, in the format of AdapterHub."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def import_adapter(
     revision: str = "main",
     lock: Path | None = None,
 ) -> None:
-    """Write an adapter as a run on text: `delta.safetensors`, `run.json` and an empty `curve.jsonl`.
+    """Write an adapter as an MLM run: `delta.safetensors`, `run.json` and an empty `curve.jsonl`.
 
     Args:
         recipe: the recipe of the run.
@@ -78,7 +78,7 @@ def import_adapter(
 
 
 def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, safetensors: bool = False) -> None:
-    """Write the adapter that a run has trained to a folder: that of a run on text under the name of its
+    """Write the adapter that a run has trained to a folder: that of an MLM run under the name of its
     source, that of another run under the name of its task.
 
     Args:

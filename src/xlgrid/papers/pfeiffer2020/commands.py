@@ -35,7 +35,7 @@ def import_adapter(
     revision: Revision = "main",
     lock: HubLock = None,
 ) -> None:
-    """Take an adapter in the layout of AdapterHub as a run on text, instead of training one."""
+    """Take an adapter in the layout of AdapterHub as an MLM run, instead of training one."""
     from xlgrid.papers.pfeiffer2020.adapters import import_adapter
     from xlgrid.training.recipe import Recipe
 

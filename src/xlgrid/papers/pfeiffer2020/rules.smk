@@ -1,4 +1,4 @@
-"""Runs on text with adapters that others have trained (`imported`).
+"""MLM runs with adapters that others have trained (`imported`).
 
 REQUIRED INPUTS: results/{study}/encoders/{encoder}/, adapters of one's own (`imported: path`)
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}

@@ -10,7 +10,7 @@ from xlgrid.papers.foroutan2023.commands import by_target
 
 
 def test_attention_is_compared_on_two_targets(tmp_path: Path) -> None:
-    folders = [f"--{name}={tmp_path}" for name in ("run", "encoder", "vocabulary")]
+    folders = [f"--{name}={tmp_path}" for name in ("run", "encoder", "tokenizer")]
     result = CliRunner().invoke(app, ["attention", *folders, "--tokens=en=a.arrow", f"--output={tmp_path / 'out'}"])
     assert result.exit_code == 1
     assert result.output == "error: attention is compared on two targets, got 1: give --tokens twice\n"

@@ -47,8 +47,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             parameter.add_(torch.randn_like(parameter) * 0.2)
     model.save_pretrained(root / "encoder")
     words = {f"w{i}": i for i in range(40)}
-    (root / "vocabulary").mkdir()
-    Tokenizer(WordLevel(words, unk_token="w0")).save(str(root / "vocabulary" / "tokenizer.json"))
+    (root / "tokenizer").mkdir()
+    Tokenizer(WordLevel(words, unk_token="w0")).save(str(root / "tokenizer" / "tokenizer.json"))
     for target in ("en-fr", "en-ar"):
         write(root / f"{target}.arrow", rows(target), contexts=CONTEXTS)
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "source": "en-fr", "seed": 1}
@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compare(folder: Path, out: Path, method: str = "qcross", **tokens: Path) -> dict[str, Any]:
     files = {target: folder / f"{target}.arrow" for target in ("en-fr", "en-ar")} | tokens
-    attention.compare(folder / method, folder / "encoder", folder / "vocabulary", files, out)
+    attention.compare(folder / method, folder / "encoder", folder / "tokenizer", files, out)
     return attention.read(out)
 
 
@@ -69,7 +69,7 @@ def test_a_comparison_may_be_of_another_study_than_its_run(folder: Path, tmp_pat
     assert compare(folder, tmp_path / "a.json")["study"] == "s"
     files = {target: folder / f"{target}.arrow" for target in ("en-fr", "en-ar")}
     attention.compare(
-        folder / "qcross", folder / "encoder", folder / "vocabulary", files, tmp_path / "b.json", study="more"
+        folder / "qcross", folder / "encoder", folder / "tokenizer", files, tmp_path / "b.json", study="more"
     )
     assert attention.read(tmp_path / "b.json")["study"] == "more"
 

@@ -81,7 +81,7 @@ def rendered(
     )
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(FOLDER.parents[1])
-        exhibit.write_comparison("t", folder, exhibit.of_scores(STUDY, frame))
+        exhibit.write_published("t", folder, exhibit.of_scores(STUDY, frame))
         comparison = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str})
     return comparison.fillna({"contradiction": ""})
 

@@ -56,7 +56,7 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
             exhibit = foroutan.exhibit(name)
             if not isinstance(exhibit, Table):
                 continue
-            exhibit.write_comparison(name, folder, exhibit.of_scores(foroutan, planned))
+            exhibit.write_published(name, folder, exhibit.of_scores(foroutan, planned))
             comparison = pd.read_csv(folder / f"{name}-published.csv")
             comparisons.append(comparison.assign(file=exhibit.files(compare=True)[0]))
     return pd.concat(comparisons)
@@ -201,7 +201,7 @@ def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
     monkeypatch.chdir(ROOT)
     planned = pd.DataFrame(cells(code)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
     name = "code-beside-paper"
-    code.exhibit(name).write_comparison(name, tmp_path, code.exhibit(name).of_scores(code, planned))
+    code.exhibit(name).write_published(name, tmp_path, code.exhibit(name).of_scores(code, planned))
     published = pd.read_csv(tmp_path / f"{name}-published.csv").pivot(
         index="column", columns="method", values="published"
     )

@@ -25,7 +25,7 @@ def test_rows_are_fetched_without_their_labels(source: str, tmp_path: Path) -> N
 
 
 def test_rows_are_labelled_by_a_run_that_is_there(tmp_path: Path) -> None:
-    folders = [f"--{name}={tmp_path}" for name in ("run", "encoder", "vocabulary")]
+    folders = [f"--{name}={tmp_path}" for name in ("run", "encoder", "tokenizer")]
     options = [*folders, "--max-length=8", f"--output={tmp_path / 'out.parquet'}"]
     result = CliRunner().invoke(app, ["label-data", "wikiann", "en", str(tmp_path / "rows.parquet"), *options])
     assert result.exit_code == 1 and "run.json" in result.output

@@ -32,7 +32,7 @@ tasks:
         languages: [fr, de]
         by: {task: ner, encoder: mini, method: full-ft, source: en, seed: 1}
   pos: {kind: udpos, data: {local: "gold/{language}/{split}.jsonl"}}
-methods: {full-ft: {}, bitfit: {}, plug-in: {options: {companion: en}}}
+methods: {full-ft: {}, bitfit: {}, plug-in: {options: {parallel: en}}}
 grids:
   transfer: {task: [ner, pos], encoder: [mini], method: [full-ft], source: [en], target: [mono], seed: [1]}
   all: {task: [ner], encoder: [mini, other], method: [full-ft], source: ["mix:mono"], target: [mono], seed: [1]}
@@ -54,7 +54,7 @@ def test_labelled_data_rest_on_the_run_and_other_splits_do_not(tmp_path: Path) -
         "rows": "results/labelled/unlabelled/ner/de.parquet",
         "delta": TEACHER.delta,
         "encoder": "results/labelled/encoders/mini/model.safetensors",
-        "vocabulary": "results/labelled/vocabularies/mini/tokenizer.json",
+        "tokenizer": "results/labelled/tokenizers/mini/tokenizer.json",
     }
     assert Unlabelled("labelled", "ner", "de").inputs(plan) == {"files": ["raw/de.jsonl"]}
     for language, split in (("en", "train"), ("de", "dev"), ("de", "test")):
@@ -124,7 +124,7 @@ def test_the_rules_that_fetch_and_label_data_share_no_file(tmp_path: Path) -> No
             r"trains on labels from .*ner/mini/full-ft/en/seed7, which no grid has \(unknown seed '7'.*add that run to a grid",
         ),
         (BY, BY.replace("task: ner", "task: pos"), "pos has the labels ADJ.*, and ner has O, B-PER.*the same labels"),
-        (BY, BY.replace("full-ft", "plug-in"), "plug-in reads companions in en: name a method that trains"),
+        (BY, BY.replace("full-ft", "plug-in"), "plug-in reads parallel examples in en: name a method that trains"),
         (
             BY,
             BY.replace("source: en", "source: en+de"),

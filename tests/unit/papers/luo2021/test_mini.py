@@ -16,7 +16,7 @@ from xlgrid.synthetic.artificial import artificial
 from xlgrid.synthetic.miniatures import wikiann
 
 # What only the miniature has: its control.
-OWN_EXHIBIT, OWN_CLAIM = "control", "plug-in-reads-the-companion"
+OWN_EXHIBIT, OWN_CLAIM = "control", "plug-in-reads-the-translation"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_it_has_every_exhibit_and_claim_of_the_paper_with_cells_of_its_own(plan:
 def test_everything_is_generated_here(plan: Plan) -> None:
     study = plan.study
     assert all(entry.is_trained for entry in study.encoders.values())
-    assert all(vocabulary.languages for vocabulary in study.vocabularies.values())
+    assert all(tokenizer.languages for tokenizer in study.tokenizers.values())
     assert not any(study.text.fetches(code) for code in study.languages)
     origins: dict[str, list[Origin]] = {}
     for name, entry in study.tasks.items():
@@ -70,12 +70,12 @@ def test_a_teacher_that_knows_one_language_labels_the_words_of_the_others(plan: 
         assert Run("luo2021-mini", task, "mini-xlmr", "full-ft", "qa1", 1) in rests
 
 
-def test_a_fifth_of_the_companions_are_wrong_and_all_of_the_control(plan: Plan) -> None:
+def test_a_fifth_of_the_parallel_examples_are_wrong_and_all_of_the_control(plan: Plan) -> None:
     methods = {name: plan.study.methods[name] for name in ("plug-in-all", "plug-in-shuffled")}
     instances = {name: make(entry.base, entry.options) for name, entry in methods.items()}
-    assert {name: (method.companion_language, method.stack("xnli", None)) for name, method in instances.items()} == {
-        "plug-in-all": ("qa1", ("companion:shuffled-0.2-qa1",)),
-        "plug-in-shuffled": ("qa1", ("companion:shuffled-qa1",)),
+    assert {name: (method.parallel_language, method.stack("xnli", None)) for name, method in instances.items()} == {
+        "plug-in-all": ("qa1", ("parallel:shuffled-0.2-qa1",)),
+        "plug-in-shuffled": ("qa1", ("parallel:shuffled-qa1",)),
     }
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def write_encoder(folder: Path, seed: int = 3) -> Path:
-    """An encoder in the layout of XLM-R whose attention is far from uniform, with a vocabulary of the words of `TEXTS`."""
+    """An encoder in the layout of XLM-R whose attention is far from uniform, with a tokenizer of the words of `TEXTS`."""
     sizes = {"hidden_size": HIDDEN, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS, "intermediate_size": 24}
     torch.manual_seed(seed)
     model = XLMRobertaForMaskedLM(

@@ -1,4 +1,4 @@
-"""Adapters of others become a run on text like any other, which says where they are from."""
+"""Adapters of others become an MLM run like any other, which says where they are from."""
 
 import json
 import shutil

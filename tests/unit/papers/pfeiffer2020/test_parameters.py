@@ -15,13 +15,13 @@ from xlgrid.papers.pfeiffer2020.parameters import added
 from xlgrid.plan.plan import Plan
 from xlgrid.study.schema import Study
 
-HIDDEN, LAYERS, VOCABULARY, INTERMEDIATE, POSITIONS = 8, 2, 100, 16, 512
+HIDDEN, LAYERS, TOKENIZER, INTERMEDIATE, POSITIONS = 8, 2, 100, 16, 512
 PAPER = "exhibit,model,method,added_params_millions,percent_of_model\nt,theirs,qcross,0.5,3.25\n"
 
 
 def study(**published: object) -> Study:
     exhibit = {"kind": "parameters", "title": "Added", "encoders": ["tiny"], "methods": ["query", "bitfit"]}
-    shape = {"hidden": HIDDEN, "layers": LAYERS, "heads": 2, "vocab": VOCABULARY, "intermediate": INTERMEDIATE}
+    shape = {"hidden": HIDDEN, "layers": LAYERS, "heads": 2, "vocab": TOKENIZER, "intermediate": INTERMEDIATE}
     return Study(
         name="s",
         title="s",
@@ -65,7 +65,7 @@ def test_matrices_and_everything_else_are_counted_apart() -> None:
 
 
 def test_shares_are_of_the_encoder_with_its_embeddings_and_without_a_head() -> None:
-    embeddings = (VOCABULARY + POSITIONS + 2) * HIDDEN + 2 * HIDDEN
+    embeddings = (TOKENIZER + POSITIONS + 2) * HIDDEN + 2 * HIDDEN
     layer = 4 * (HIDDEN + 1) * HIDDEN + (HIDDEN + 1) * INTERMEDIATE + (INTERMEDIATE + 1) * HIDDEN + 4 * HIDDEN
     whole = embeddings + LAYERS * layer
     row = rendered(study()).loc["query"]

@@ -78,7 +78,7 @@ def rendered(exhibit: Any, frame: pd.DataFrame) -> pd.DataFrame:
     """The comparison of an exhibit of these cells with its published numbers."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(FOLDER.parents[1])
-        exhibit.write_comparison("t", folder, exhibit.of_scores(STUDY, frame))
+        exhibit.write_published("t", folder, exhibit.of_scores(STUDY, frame))
         comparison = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str}, keep_default_na=False)
     numbers = {name: pd.to_numeric(comparison[name]) for name in ("mean", "published", "difference")}
     return comparison.assign(**numbers)

@@ -12,9 +12,9 @@ def test_dev_targets_have_a_module(tmp_path: Path) -> None:
     text = SPOKEN.replace("kind: bert, languages: [en]", "kind: xlmr, architecture: xmod, languages: [en]")
     text = text[: text.index("  main: ")].replace("methods:\n", "methods:\n  xmod: {}\n")
     text += "  main: {task: [rt], encoder: [mini], method: [xmod], source: [en], target: [en], seed: [1]}\n"
-    text = text.replace("  - {when: {task: mlm, source: fr}, set: {snapshots: [50, 100]}}\n", "")
+    text = text.replace("  - {when: {task: mlm, source: fr}, set: {checkpoints: [50, 100]}}\n", "")
     text = text.replace(
-        "  - {when: {task: mlm, source: en}, set: {snapshots: [50, 100]}}\n", "  - {set: {dev_targets: [en]}}\n"
+        "  - {when: {task: mlm, source: en}, set: {checkpoints: [50, 100]}}\n", "  - {set: {dev_targets: [en]}}\n"
     )
     load_study(write(tmp_path, text))
     with pytest.raises(ValueError, match="cannot be evaluated on fr: encoder mini has no module of it"):
@@ -33,18 +33,18 @@ def test_dev_targets_have_a_module(tmp_path: Path) -> None:
         )
 
 
-def test_embeddings_are_drawn_at_random_in_a_vocabulary_of_the_text_only(tmp_path: Path) -> None:
+def test_embeddings_are_drawn_at_random_in_a_tokenizer_of_the_text_only(tmp_path: Path) -> None:
     text = SPOKEN[: SPOKEN.index("training:")].replace("mini: ", "base: ").replace("kind: bert,", "kind: xlmr,")
     text = text.replace(
         "{base: qcross, options: {tune: query}}", "{base: xmod, options: {tune: language, overlap: random}}"
     )
     text = text.replace("{base: qcross, start: {", "{base: xmod, start: {")
-    text += "vocabularies: {new: {kind: xlmr, languages: [fr]}, base: {kind: xlmr, languages: [en]}}\ngrids:\n"
-    text = text.replace("languages: [en]}}\ntasks", "languages: [en]}, vocabulary: base}\ntasks").replace(
+    text += "tokenizers: {new: {kind: xlmr, languages: [fr]}, base: {kind: xlmr, languages: [en]}}\ngrids:\n"
+    text = text.replace("languages: [en]}}\ntasks", "languages: [en]}, tokenizer: base}\ntasks").replace(
         "  base: {s", "  e: {s"
     )
     text += "  main: {task: [rt], encoder: [e], method: [own], source: [fr], target: [fr], seed: [1]}\n"
-    load_study(write(tmp_path, text.replace("{kind: mlm}", "{kind: mlm, vocabulary: new}")))
-    for task in ("{kind: mlm}", "{kind: mlm, vocabulary: base}"):
+    load_study(write(tmp_path, text.replace("{kind: mlm}", "{kind: mlm, tokenizer: new}")))
+    for task in ("{kind: mlm}", "{kind: mlm, tokenizer: base}"):
         with pytest.raises(ValueError, match=r"methods.query.options: .*`overlap: random` does nothing: leave it out"):
             load_study(write(tmp_path, text.replace("{kind: mlm}", task)))

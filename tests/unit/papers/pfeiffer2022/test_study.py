@@ -13,7 +13,7 @@ from paper_fixture import compared, effect, listed_exhibits, switches
 from shipped import PUBLISHED, STUDIES
 
 from xlgrid.data.text import TextSettings
-from xlgrid.data.vocabulary import TrainedVocabulary
+from xlgrid.data.tokenizer import TrainedTokenizer
 from xlgrid.exhibits import Table
 from xlgrid.exhibits.languages import Languages
 from xlgrid.papers.pfeiffer2020.madx import MadX
@@ -122,7 +122,7 @@ def test_encoders_are_pretrained_on_the_sets_that_their_names_state(study: Study
             *(1000 * int(thousands), 2048, 7e-4, 0.7),
             "language",
         )
-        assert entry.vocabulary == "xlmr"
+        assert entry.tokenizer == "xlmr"
         assert study.tasks[entry.scratch.task].options["documents"] == "pack"
 
 
@@ -159,9 +159,9 @@ def test_it_trains_as_sections_4_and_6_say(
     assert settings.keep == ("best" if study.tasks[task].task.target else "last")
 
 
-def test_cells_of_added_languages_read_tokens_of_their_own_vocabularies(study: Study) -> None:
+def test_cells_of_added_languages_read_tokens_of_their_own_tokenizers(study: Study) -> None:
     plan = Plan(study)
-    for encoder, method, source, target, vocabulary in (
+    for encoder, method, source, target, tokenizer in (
         ("xmod-60-265k", "xmod", "en", "bg", "added-bg"),
         ("xmod-60-265k", "xmod", "en", "sw", "xlmr"),
         ("xmod-60-265k-model2", "xmod-model2", "en", "fr", "added-fr"),
@@ -169,8 +169,8 @@ def test_cells_of_added_languages_read_tokens_of_their_own_vocabularies(study: S
     ):
         cell = Cell("pfeiffer2022", "xnli", encoder, method, source, target, 1)
         tokens = [product.path for product in plan.rests_on(cell) if product.path.endswith("test.arrow")]
-        assert tokens == [f"results/pfeiffer2022/tokens/xnli/{vocabulary}/{target}/test.arrow"]
-    # In model 2 English is an added language, so its run is trained on tokens of the new vocabulary.
+        assert tokens == [f"results/pfeiffer2022/tokens/xnli/{tokenizer}/{target}/test.arrow"]
+    # In model 2 English is an added language, so its run is trained on tokens of the new tokenizer.
     run = plan.rests_on(Cell("pfeiffer2022", "xnli", "xmod-60-265k-model2", "xmod-model2", "en", "de", 1))
     trained = [product.path for product in run if "/tokens/xnli/" in product.path and "train" in product.path]
     assert trained == ["results/pfeiffer2022/tokens/xnli/added-en/en/train.arrow"]
@@ -277,7 +277,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "start": {*Start.model_fields},
         "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in MlmOptions.model_fields)},
         "text": {*TextSettings.model_fields},
-        "vocabularies": {*TrainedVocabulary.model_fields},
+        "tokenizers": {*TrainedTokenizer.model_fields},
         "exhibits": {*Table.model_fields},
     }
     named = switches("pfeiffer2022.md")
@@ -306,9 +306,7 @@ def test_lists_of_languages_are_those_of_the_paper(study: Study, languages: pd.D
 
 
 def test_what_is_released_needs_no_training_on_text(released: Study, study: Study) -> None:
-    assert all(
-        entry.repository and entry.modules and entry.vocabulary == "xlmr" for entry in released.encoders.values()
-    )
+    assert all(entry.repository and entry.modules and entry.tokenizer == "xlmr" for entry in released.encoders.values())
     assert {run.task for run in runs(released)} == {"xnli", "wikiann", "xquad", "mlqa"}
     names = {f"xmod-{n}-{k}k" for n, k in SIZES}
     assert released.encoders.keys() == names

@@ -20,7 +20,7 @@ class MBart(Architecture):
     """mBART (Liu et al. 2020). It learns to restore a text of `languages` from a damaged copy, and to translate a damaged text of `bitext`."""
 
     architecture: Literal["mbart"] = Field(description="an encoder and a decoder of transformers' mBART")
-    kind: Literal["xlmr"] = Field("xlmr", description="the vocabulary is that of XLM-R")
+    kind: Literal["xlmr"] = Field("xlmr", description="the tokenizer is that of XLM-R")
     denoising: Denoising = Field(Denoising(), description="the noise, and what the decoder predicts")
     layers: PositiveInt = Field(4, description="layers of the encoder, and as many of the decoder")
 
@@ -44,7 +44,7 @@ class MBart(Architecture):
     def problems(self, use: Use) -> Iterator[tuple[str, str]]:
         for method, (base, is_started) in use.methods.items():
             if base != "full-ft" or is_started:
-                what = f"of base {base}" if base != "full-ft" else "which begins with a run on text"
+                what = f"of base {base}" if base != "full-ft" else "which begins with an MLM run"
                 yield (
                     "method",
                     f"an mBART takes full-ft without `start`, got method {method}, {what}: put the encoder into a grid of its own with a "
@@ -69,7 +69,7 @@ class MBart(Architecture):
             }
         entries |= {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
         entries |= {"d_model": self.hidden, "max_position_embeddings": self.max_length}
-        # Tokens of languages follow those of the vocabulary.
+        # Tokens of languages follow those of the tokenizer.
         entries |= {LANGUAGES: [*self.languages], "vocab_size": vocabulary_size + len(self.languages)}
         # The published mBART (facebook/mbart-large-cc25) scales its embeddings by the root of their size.
         entries |= {"scale_embedding": True, "forced_eos_token_id": None}

@@ -1,8 +1,8 @@
 """mBART with the heads `sequence` and `seq2seq` (Liu et al. 2020): models of transformers that read tokens files in mBART's layout.
 
 A text in the layout of mBART is `text </s> language`, and its decoder reads `language text </s>`. Tokens files have
-`<s> text </s>`, as XLM-R reads it, and their vocabulary has no tokens of languages. These are the last rows of the embeddings, behind
-those of the vocabulary, in the order of the entry `languages` of config.json.
+`<s> text </s>`, as XLM-R reads it, and their tokenizer has no tokens of languages. These are the last rows of the embeddings, behind
+those of the tokenizer, in the order of the entry `languages` of config.json.
 """
 
 from functools import cache

@@ -23,7 +23,7 @@ class Veco(Pairs):
     (section 2.2 there, as all sections below)."""
 
     architecture: Literal["veco"] = Field(description="XLM-R with a cross-attention in every layer")
-    kind: Literal["xlmr"] = Field("xlmr", description="the vocabulary is that of XLM-R")
+    kind: Literal["xlmr"] = Field("xlmr", description="the tokenizer is that of XLM-R")
     objective: Literal["ca-mlm", "ca-mlm+tlm"] = Field(
         "ca-mlm+tlm",
         description="what the encoder learns to predict (section 2.2). ca-mlm: the masked tokens of x and of y, from either alone, and by "

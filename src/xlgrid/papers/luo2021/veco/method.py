@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from xlgrid.base.arrays import Ints
-from xlgrid.heads.tokens import COMPANION_IDS, Tokens
+from xlgrid.heads.tokens import PARALLEL_IDS, Tokens
 from xlgrid.methods.method import Method
 from xlgrid.papers.luo2021.veco.names import STREAM, is_cross_attention
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlugIn(Method):
-    """Fine-tuning with cross-attention: the head reads [H; S] of the input x, where S attends to H of its companion y.
+    """Fine-tuning with cross-attention: the head reads [H; S] of the input x, where S attends to H of its parallel example y.
 
-    All weights train, those of cross-attention included. The companion is the same example in another language, in training and
+    All weights train, those of cross-attention included. The parallel example is the same example in another language, in training and
     in evaluation; of an example in that language it is the example itself.
 
     Attributes:
-        companion: the language of the companions.
-        detach: whether H of the companion is a constant, as in pre-training. The paper says nothing about it here.
-        shuffled: the share of the examples that get the companion of another example, or true for all. With all, as a control, S can tell
+        parallel: the language of the parallel examples.
+        detach: whether H of the parallel example is a constant, as in pre-training. The paper says nothing about it here.
+        shuffled: the share of the examples that get the parallel example of another example, or true for all. With all, as a control, S can tell
             nothing about the label; a smaller share stands for translations of which some are wrong.
     """
 
     decoders: ClassVar = "none"
 
-    companion: str = "en"
+    parallel: str = "en"
     detach: bool = False
     shuffled: float = False
 
@@ -43,13 +43,13 @@ class PlugIn(Method):
             )
 
     @property
-    def companion_language(self) -> str:
-        return self.companion
+    def parallel_language(self) -> str:
+        return self.parallel
 
     def problems(self, study: Any, key: str, grid: str) -> Iterator[str]:
-        from xlgrid.papers.luo2021.veco import companions
+        from xlgrid.papers.luo2021.veco import parallel
 
-        yield from companions.problems(study, key, grid, self.companion)
+        yield from parallel.problems(study, key, grid, self.parallel)
 
     def install(self, model: "PreTrainedModel") -> None:
         """Add the cross-attention in the folder from which the encoder was loaded, and the inputs from S to the head.
@@ -69,31 +69,31 @@ class PlugIn(Method):
         return "the method reads cross-attention, which the encoder lacks: take an encoder from scratch with `architecture: veco`"
 
     def passes(self, name: str) -> int:
-        """Cross-attention computes once, in the second stream; all other layers do in both streams, and for the companion."""
+        """Cross-attention computes once, in the second stream; all other layers do in both streams, and for the parallel example."""
         return 1 if is_cross_attention(name) else 3
 
     def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
-        """The companions of some rows."""
+        """The parallel examples of some rows."""
         import torch
 
-        if COMPANION_IDS not in tokens.columns:
+        if PARALLEL_IDS not in tokens.columns:
             raise ValueError(
-                "the tokens have no companions, which plug-in reads: tokenize the data of the target together with those of "
-                f"{self.companion}"
+                "the tokens have no parallel examples, which plug-in reads: tokenize the data of the target together with those of "
+                f"{self.parallel}"
             )
         if self.shuffled:
             rows = _rows_of_other_examples(tokens, float(self.shuffled))[rows]
-        other = tokens.columns[COMPANION_IDS].take(_numbers(rows)).to_pylist()
+        other = tokens.columns[PARALLEL_IDS].take(_numbers(rows)).to_pylist()
         longest = max(map(len, other))
         ids, mask = np.full((len(rows), longest), tokens.pad_id), np.zeros((len(rows), longest), np.int64)
         for at, its_ids in enumerate(other):
             ids[at, : len(its_ids)], mask[at, : len(its_ids)] = its_ids, 1
-        named = {"companion_ids": ids, "companion_mask": mask}
+        named = {"parallel_ids": ids, "parallel_mask": mask}
         return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in named.items()}
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:
         share = "" if self.shuffled in (0, 1) else f"{self.shuffled:g}-"
-        return (f"companion:{f'shuffled-{share}' if self.shuffled else ''}{self.companion}",)
+        return (f"parallel:{f'shuffled-{share}' if self.shuffled else ''}{self.parallel}",)
 
     def check_start(self, start: Method | None) -> None:
         if start is not None:
@@ -111,9 +111,9 @@ def _rows_of_other_examples(tokens: Tokens, share: float) -> Ints:
     _, first_rows, examples = np.unique(numbers, return_index=True, return_inverse=True)
     if len(first_rows) < 2:
         raise ValueError(
-            "option shuffled gives an example the companion of another one, and the data have one example only"
+            "option shuffled gives an example the parallel example of another one, and the data have one example only"
         )
-    # Two examples at least exchange their companions.
+    # Two examples at least exchange their parallel examples.
     order = np.random.default_rng(0).permutation(len(first_rows))[: max(2, round(share * len(first_rows)))]
     before = np.arange(len(first_rows))
     before[order] = np.roll(order, 1)

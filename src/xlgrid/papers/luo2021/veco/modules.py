@@ -135,11 +135,11 @@ def load_cross_attention(model: "PreTrainedModel", weights: Any) -> None:
 def plug_in(model: Any, detach: bool) -> None:
     """Let the head of a model read both streams: [H; S], of twice the hidden size.
 
-    The model's forward gets `companion_ids` and `companion_mask`, [inputs, longest companion]. Cross-attention has the weights in
+    The model's forward gets `parallel_ids` and `parallel_mask`, [inputs, longest parallel example]. Cross-attention has the weights in
     the folder from which the model was loaded; a model that was not loaded, such as one for counting, gets random ones.
 
     Args:
-        detach: treat H of the companion as a constant.
+        detach: treat H of the parallel example as a constant.
 
     Raises:
         ValueError: the encoder has no cross-attention, or the task's head cannot read two streams.
@@ -161,8 +161,8 @@ def plug_in(model: Any, detach: bool) -> None:
     with torch.no_grad():
         wide.weight[:, : old.in_features], wide.bias[:] = old.weight, old.bias
     setattr(owner, name, wide)
-    model.base_model.__class__ = _with_companions()
-    model.base_model.detaches_companions = detach
+    model.base_model.__class__ = _with_parallel()
+    model.base_model.detaches_parallel = detach
 
 
 def _first_layer_of_head(model: Any) -> tuple[Any, str]:
@@ -177,28 +177,28 @@ def _first_layer_of_head(model: Any) -> tuple[Any, str]:
 
 
 @cache
-def _with_companions() -> Any:
-    """The class of an encoder that reads each input with a companion, and returns both streams of the input side by side."""
+def _with_parallel() -> Any:
+    """The class of an encoder that reads each input with a parallel example, and returns both streams of the input side by side."""
     from transformers import XLMRobertaModel
 
     class Accompanied(XLMRobertaModel):
-        detaches_companions = False
+        detaches_parallel = False
 
         def forward(
             self,
             *inputs: Any,
-            companion_ids: Tensor | None = None,
-            companion_mask: Tensor | None = None,
+            parallel_ids: Tensor | None = None,
+            parallel_mask: Tensor | None = None,
             **options: Any,
         ) -> Any:
-            if companion_ids is None:
+            if parallel_ids is None:
                 raise ValueError(
-                    "plug-in reads each input with a companion: pass what `PlugIn.forward_arguments` returns"
+                    "plug-in reads each input with a parallel example: pass what `PlugIn.forward_arguments` returns"
                 )
             output = super().forward(*inputs, **options)
-            partners = super().forward(companion_ids, attention_mask=companion_mask).last_hidden_state
-            partners = partners.detach() if self.detaches_companions else partners
-            memory = {"encoder_hidden_states": partners, "encoder_attention_mask": companion_mask}
+            partners = super().forward(parallel_ids, attention_mask=parallel_mask).last_hidden_state
+            partners = partners.detach() if self.detaches_parallel else partners
+            memory = {"encoder_hidden_states": partners, "encoder_attention_mask": parallel_mask}
             second = super().forward(*inputs, **options, **memory).last_hidden_state
             output.last_hidden_state = torch.cat([output.last_hidden_state, second], -1)
             return output

@@ -17,7 +17,7 @@ class MadX(Method):
     adapters of another (section 4).
 
     Attributes:
-        tune: the parameters that train: the task adapters and the head; or, in runs on text, the language and invertible
+        tune: the parameters that train: the task adapters and the head; or, in MLM runs, the language and invertible
             adapters; or all weights of the encoder but its embeddings, above frozen language adapters, and the head (Pfeiffer
             et al. 2022, footnote 7). Only models with `tune: task` have task adapters.
         language: whether there are language adapters (section 4.1).
@@ -33,7 +33,7 @@ class MadX(Method):
             EuroBERT: the sum of the feed-forward block and its input, as in the library, or this sum after the LayerNorm that reads
             it next. The paper has no such layers.
         inverse: whether the inverse of the invertible adapter comes before the decoder of the language-modelling head.
-        lm_head: whether runs on text train the dense layer and the bias of the language-modelling head, as the library does.
+        lm_head: whether MLM runs train the dense layer and the bias of the language-modelling head, as the library does.
             The decoder, whose weights are the frozen embeddings in most encoders, stays as it is. The paper does not say.
         leave_out_last: whether the last layer has no adapters, neither of a language nor of a task, as in MAD-X 2.0
             (Pfeiffer et al. 2021). Language adapters that were trained with one in the last layer are used without it.
@@ -108,7 +108,7 @@ class MadX(Method):
             of_head = [name for name, parameter in model.named_parameters() if id(parameter) not in of_encoder]
             if of_head and not any(map(is_language_head, of_head)):
                 raise ValueError(
-                    "with `lm_head: trained` a run on text trains the language-modelling head, whose weights have other names in an encoder "
+                    "with `lm_head: trained` an MLM run trains the language-modelling head, whose weights have other names in an encoder "
                     f"of type {model.config.model_type}, such as {of_head[0]}: set `lm_head: frozen`"
                 )
         from xlgrid.papers.pfeiffer2020.madx.modules import install

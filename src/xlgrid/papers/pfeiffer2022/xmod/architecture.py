@@ -18,7 +18,7 @@ class Modular(Architecture):
     architecture: Literal["xmod", "shared"] = Field(
         description="XLM-R with modules in every layer. xmod: one for each language; shared: one for all languages"
     )
-    kind: Literal["xlmr"] = Field("xlmr", description="the vocabulary is that of XLM-R")
+    kind: Literal["xlmr"] = Field("xlmr", description="the tokenizer is that of XLM-R")
     reduction: PositiveInt = Field(2, description="the hidden size divided by the size of a module's bottleneck")
     absent: Literal["skip", "zero"] = Field(
         "skip",

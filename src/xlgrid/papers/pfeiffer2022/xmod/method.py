@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class XMod(Method):
-    """Runs on a task train the shared weights; runs on text add a language to an encoder (section 3).
+    """Runs on a task train the shared weights; MLM runs add a language to an encoder (section 3).
 
     The method is for encoders with a module for each language, for SHARED, and for encoders without modules, which differ in
     the modules that there are to freeze or to add.
 
     Attributes:
-        tune: `shared` trains the head and all weights but modules and embeddings. `language`, for runs on text, trains what a
+        tune: `shared` trains the head and all weights but modules and embeddings. `language`, for MLM runs, trains what a
             new language needs: a module, except on encoders that have none for languages; word embeddings; and position
             embeddings (footnote 6).
-        overlap: the word embeddings of tokens that the encoder's vocabulary has, too, are copied from the encoder, or drawn at
+        overlap: the word embeddings of tokens that the encoder's tokenizer has, too, are copied from the encoder, or drawn at
             random like those of all other tokens. With `tune: language`.
         embedding_norm: whether the LayerNorm of the embeddings trains, about which the paper says nothing. With
             `tune: language`.
@@ -56,7 +56,7 @@ class XMod(Method):
         name = next(name for name, parameter in model.base_model.named_parameters() if parameter is table)
         if not (is_embedding(name) and f"{model.base_model_prefix}.{name}".endswith(EMBEDDINGS)):
             raise ValueError(
-                "method xmod trains embeddings in runs on text alone, and does not know the name of those of an encoder of type "
+                "method xmod trains embeddings in MLM runs alone, and does not know the name of those of an encoder of type "
                 f"{model.config.model_type}, {name}: take full-ft"
             )
         add_module(model)
@@ -85,7 +85,7 @@ class XMod(Method):
     def check_start(self, start: Method | None) -> None:
         if self.tune == "shared" and start is not None and not (isinstance(start, XMod) and start.tune == "language"):
             raise ValueError(
-                "runs of this method begin with the encoder, or with runs on text that add languages: give the method of the "
+                "runs of this method begin with the encoder, or with MLM runs that add languages: give the method of the "
                 "`start` `base: xmod` and `tune: language`, or leave out `start`"
             )
 

@@ -93,7 +93,7 @@ class Router:
             hint = (
                 f"name it in `modules` of the encoder, as {{{language}: {named[0]}}}"
                 if named
-                else "add a run on text of it"
+                else "add an MLM run of it"
             )
             raise ValueError(f"the encoder has no module of {unknown('language', language, self.modules)}: {hint}")
         return language

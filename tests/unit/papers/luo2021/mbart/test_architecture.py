@@ -20,7 +20,7 @@ from xlgrid.evaluation import cell
 from xlgrid.models.deltas import DELTA
 from xlgrid.training import pretraining
 from xlgrid.training.loop import train
-from xlgrid.training.pretraining import Pretraining, take_snapshot
+from xlgrid.training.pretraining import Pretraining, take_checkpoint
 from xlgrid.training.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -35,8 +35,8 @@ def scratch(**more: Any) -> Architecture:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     folder = tmp_path_factory.mktemp("mbart")
-    vocabulary, train_files, dev_files = inputs(scratch(), texts_of(folder), folder / "e")
-    return vocabulary, train_files, dev_files
+    tokenizer, train_files, dev_files = inputs(scratch(), texts_of(folder), folder / "e")
+    return tokenizer, train_files, dev_files
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +65,14 @@ def test_transformers_reads_the_folder_and_computes_the_same(files: Files, encod
 
 
 def test_killed_twice_it_has_the_same_bytes(files: Files, tmp_path: Path) -> None:
-    encoder_recipe = recipe(scratch(dropout=0.1), steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
+    encoder_recipe = recipe(scratch(dropout=0.1), steps=8, evaluations=2, checkpoints=(4,), checkpoint_seconds=1e-9)
     pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
         ended = killed(encoder_recipe, files, tmp_path / "killed", at, number)
         assert ended.returncode == status, ended.stderr
     pretraining.pretrain(encoder_recipe, *files, tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
-    take_snapshot(tmp_path / "whole", 4, tmp_path / "early")
+    take_checkpoint(tmp_path / "whole", 4, tmp_path / "early")
     assert MBartModel.from_pretrained(tmp_path / "early").config.model_type == "mbart"
 
 

@@ -23,7 +23,7 @@ def of_mbart(begun: dict[str, Any] | None = None, **axes: Any) -> Study:
         title="s",
         languages=["qa1", "qb1", "qc1"],
         encoders={
-            "mbart": {"scratch": scratch, "training": {"steps": 4, "snapshots": [2]}},
+            "mbart": {"scratch": scratch, "training": {"steps": 4, "checkpoints": [2]}},
             "early": {"of": "mbart", "step": 2},
             **(begun or {}),
         },
@@ -54,7 +54,7 @@ def test_an_mbart_is_fine_tuned_for_labels_and_translations() -> None:
             {"method": ["full-ft", "bitfit"]},
             "takes full-ft without `start`, got method bitfit, of base bitfit: put the encoder into a grid",
         ),
-        ({"method": ["started"]}, "takes full-ft without `start`, got method started, which begins with a run on text"),
+        ({"method": ["started"]}, "takes full-ft without `start`, got method started, which begins with an MLM run"),
         (
             {"task": ["ner"]},
             "task ner, encoder mbart: an mBART is for tasks with the heads sequence and seq2seq, got token: put the encoder into a grid",
@@ -71,7 +71,7 @@ def test_a_mistake_about_an_mbart_is_named(axes: dict[str, list[str]], message: 
 
 def test_no_encoder_begins_with_an_mbart() -> None:
     scratch = {"kind": "xlmr", "languages": ["qa1"], "begin": "early"}
-    [problem] = problems(of_mbart({"other": {"scratch": scratch, "vocabulary": "mbart"}}))
+    [problem] = problems(of_mbart({"other": {"scratch": scratch, "tokenizer": "mbart"}}))
     assert problem.startswith(
         "encoders.other.scratch.begin: early is of type mbart, and this one of type xlm-roberta: name"
     )

@@ -20,7 +20,7 @@ from xlgrid.models import deltas
 from xlgrid.papers.luo2021.veco.names import is_cross_attention
 from xlgrid.training import pretraining
 from xlgrid.training.loop import Loop, train
-from xlgrid.training.pretraining import Pretraining, take_snapshot
+from xlgrid.training.pretraining import Pretraining, take_checkpoint
 from xlgrid.training.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -36,8 +36,8 @@ def scratch(**more: Any) -> Architecture:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     folder = tmp_path_factory.mktemp("veco")
-    vocabulary, train_files, dev_files = inputs(scratch(), texts_of(folder), folder / "e")
-    return vocabulary, train_files, dev_files
+    tokenizer, train_files, dev_files = inputs(scratch(), texts_of(folder), folder / "e")
+    return tokenizer, train_files, dev_files
 
 
 def pretrained(described: Architecture, files: Files, out: Path, begin: Path | None = None, **settings: Any) -> Path:
@@ -61,14 +61,14 @@ def test_the_folder_has_both_streams_and_transformers_reads_the_first(files: Fil
 
 
 def test_killed_twice_it_has_the_same_bytes(files: Files, tmp_path: Path) -> None:
-    encoder_recipe = recipe(scratch(dropout=0.1), steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
+    encoder_recipe = recipe(scratch(dropout=0.1), steps=8, evaluations=2, checkpoints=(4,), checkpoint_seconds=1e-9)
     pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
         ended = killed(encoder_recipe, files, tmp_path / "killed", at, number)
         assert ended.returncode == status, ended.stderr
     pretraining.pretrain(encoder_recipe, *files, tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
-    take_snapshot(tmp_path / "whole", 4, tmp_path / "early")
+    take_checkpoint(tmp_path / "whole", 4, tmp_path / "early")
     assert weights(tmp_path / "early").keys() == weights(tmp_path / "whole").keys()
 
 
@@ -177,8 +177,8 @@ def test_full_fine_tuning_leaves_the_cross_attention_out(files: Files, tmp_path:
     assert runs[0] == runs[1]
 
 
-def test_a_run_with_companions_is_trained_and_evaluated_with_both_streams(files: Files, tmp_path: Path) -> None:
-    """The label is that of the companion: which of two words it has. The inputs tell nothing."""
+def test_a_run_with_parallel_examples_is_trained_and_evaluated_with_both_streams(files: Files, tmp_path: Path) -> None:
+    """The label is that of the parallel example: which of two words it has. The inputs tell nothing."""
     folder = pretrained(scratch(), files, tmp_path / "e", steps=30, lr=0.003, batch_size=16)
     words = {"entailment": "Bob is kind", "neutral": "Anne likes dogs"}
     labels = [*words] * 40
@@ -200,7 +200,9 @@ def test_a_run_with_companions_is_trained_and_evaluated_with_both_streams(files:
         scores[base, len(options)] = json.loads((out / "cell.json").read_text())
     accuracy = {name: result["scores"]["accuracy"] for name, result in scores.items()}
     assert accuracy["plug-in", 0] > 95 and accuracy["full-ft", 0] <= 51
-    assert accuracy["plug-in", 1] < 75, "companions of other rows tell nothing, but for rows that are learnt by heart"
-    assert scores["plug-in", 0]["stack"] == ["companion:en"]
+    assert accuracy["plug-in", 1] < 75, (
+        "parallel examples of other rows tell nothing, but for rows that are learnt by heart"
+    )
+    assert scores["plug-in", 0]["stack"] == ["parallel example:en"]
     record = json.loads((tmp_path / "plug-in0" / "run.json").read_text())
     assert record["dev_score"] == pytest.approx(accuracy["plug-in", 0])

@@ -47,7 +47,7 @@ def installed(encoder: Path, kind: str, **options: Any) -> Any:
 
 def given() -> dict[str, torch.Tensor]:
     first, second = pairs()
-    return {**first, "companion_ids": second["input_ids"], "companion_mask": second["attention_mask"]}
+    return {**first, "parallel_ids": second["input_ids"], "parallel_mask": second["attention_mask"]}
 
 
 def answers(output: Any) -> torch.Tensor:
@@ -92,14 +92,14 @@ def test_weights_of_the_head_for_h_stay_as_they_are(encoder: Path, kind: str) ->
 
 
 @pytest.mark.parametrize("detach", [False, True])
-def test_gradients_go_to_all_weights_and_to_the_companion_unless_detached(
+def test_gradients_go_to_all_weights_and_to_the_parallel_example_unless_detached(
     encoder: Path, kind: str, detach: bool
 ) -> None:
     model = installed(encoder, kind, detach=detach)
     words = model.get_input_embeddings()
     inputs = given()
-    # A token that only the companions have.
-    inputs["companion_ids"] = inputs["companion_ids"].masked_fill(inputs["companion_mask"] == 1, 49)
+    # A token that only the parallel examples have.
+    inputs["parallel_ids"] = inputs["parallel_ids"].masked_fill(inputs["parallel_mask"] == 1, 49)
     inputs["input_ids"] = inputs["input_ids"].masked_fill(inputs["input_ids"] == 49, 48)
     answers(model(**inputs)).square().sum().backward()
     assert (float(words.weight.grad[49].abs().max()) == 0) == detach
@@ -133,55 +133,55 @@ def test_padding_changes_nothing(encoder: Path, kind: str) -> None:
 
 
 def tokens(path: Path) -> Tokens:
-    """Four rows, of 2 to 5 tokens, whose companions have one token more."""
+    """Four rows, of 2 to 5 tokens, whose parallel examples have one token more."""
     import pyarrow as pa
 
     rows = [[5 + at] * (2 + at) for at in range(4)]
     read = batches.read(write(path / "t.arrow", rows), "fr")
-    companions = pa.array([[*row, 9] for row in rows], pa.list_(pa.int32()))
-    return read.__class__(**{**vars(read), "columns": {**read.columns, "companion_ids": companions}})
+    parallel = pa.array([[*row, 9] for row in rows], pa.list_(pa.int32()))
+    return read.__class__(**{**vars(read), "columns": {**read.columns, "parallel_ids": parallel}})
 
 
-def companions(method: PlugIn, read: Tokens, rows: Ints) -> list[list[int]]:
+def parallel(method: PlugIn, read: Tokens, rows: Ints) -> list[list[int]]:
     batch = method.forward_arguments(read, rows, torch.device("cpu"), False)
-    pairs_of_rows = zip(batch["companion_ids"], batch["companion_mask"], strict=True)
+    pairs_of_rows = zip(batch["parallel_ids"], batch["parallel_mask"], strict=True)
     return [ids[mask == 1].tolist() for ids, mask in pairs_of_rows]
 
 
-def test_each_row_has_its_companion_or_that_of_another_row_as_a_control(tmp_path: Path) -> None:
+def test_each_row_has_its_parallel_example_or_that_of_another_row_as_a_control(tmp_path: Path) -> None:
     read = tokens(tmp_path)
-    written = read.columns["companion_ids"].to_pylist()
-    assert companions(PlugIn(), read, np.array([2, 0])) == [written[2], written[0]]
-    shuffled = companions(PlugIn(shuffled=True), read, np.arange(4))
+    written = read.columns["parallel_ids"].to_pylist()
+    assert parallel(PlugIn(), read, np.array([2, 0])) == [written[2], written[0]]
+    shuffled = parallel(PlugIn(shuffled=True), read, np.arange(4))
     assert sorted(shuffled) == sorted(written) and not any(map(list.__eq__, shuffled, written))
-    assert companions(PlugIn(shuffled=True), read, np.array([2])) == [shuffled[2]], "whatever else is in the batch"
+    assert parallel(PlugIn(shuffled=True), read, np.array([2])) == [shuffled[2]], "whatever else is in the batch"
     assert (
-        PlugIn().forward_arguments(read, np.array([0, 1]), torch.device("cpu"), False)["companion_ids"][0, -1]
+        PlugIn().forward_arguments(read, np.array([0, 1]), torch.device("cpu"), False)["parallel_ids"][0, -1]
         == read.pad_id
     )
     assert [PlugIn(shuffled=each).stack("t", None) for each in (False, 0.25, True)] == [
-        ("companion:en",),
-        ("companion:shuffled-0.25-en",),
-        ("companion:shuffled-en",),
+        ("parallel example:en",),
+        ("parallel:shuffled-0.25-en",),
+        ("parallel:shuffled-en",),
     ]
 
 
-def test_a_share_of_the_rows_have_the_companions_of_others_among_them(tmp_path: Path) -> None:
+def test_a_share_of_the_rows_have_the_parallel_examples_of_others_among_them(tmp_path: Path) -> None:
     read = tokens(tmp_path)
-    written = read.columns["companion_ids"].to_pylist()
-    half = companions(PlugIn(shuffled=0.5), read, np.arange(4))
+    written = read.columns["parallel_ids"].to_pylist()
+    half = parallel(PlugIn(shuffled=0.5), read, np.arange(4))
     assert sorted(half) == sorted(written)
     assert sum(map(list.__ne__, half, written)) == 2
-    assert companions(PlugIn(shuffled=1.0), read, np.arange(4)) == companions(PlugIn(shuffled=True), read, np.arange(4))
+    assert parallel(PlugIn(shuffled=1.0), read, np.arange(4)) == parallel(PlugIn(shuffled=True), read, np.arange(4))
     with pytest.raises(ValueError, match=r"option shuffled must be a share of the examples from 0 to 1, .* got 2"):
         PlugIn(shuffled=2)
 
 
-def test_tokens_without_companions_are_refused(tmp_path: Path, encoder: Path) -> None:
+def test_tokens_without_parallel_examples_are_refused(tmp_path: Path, encoder: Path) -> None:
     read = batches.read(write(tmp_path / "t.arrow", [[5, 6]]), "fr")
-    with pytest.raises(ValueError, match="the tokens have no companions"):
+    with pytest.raises(ValueError, match="the tokens have no parallel examples"):
         PlugIn().forward_arguments(read, np.array([0]), torch.device("cpu"), False)
-    with pytest.raises(ValueError, match="reads each input with a companion"):
+    with pytest.raises(ValueError, match="reads each input with a parallel example"):
         installed(encoder, "sequence")(**pairs()[0])
 
 
@@ -201,7 +201,7 @@ def test_the_last_layer_is_computed_for_all_tokens(encoder: Path) -> None:
 
 
 def test_parameters_and_work_are_those_of_both_streams(encoder: Path) -> None:
-    """Three passes of the encoder: H of the input, H of its companion, and S."""
+    """Three passes of the encoder: H of the input, H of its parallel example, and S."""
     config = model_of().config
     plain, both = (count(config, HEADS["token"], 3, base, {}) for base in ("full-ft", "plug-in"))
     h, layers = 16, 2

@@ -10,7 +10,7 @@ import torch
 from scipy.special import erf
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM, XLMRobertaForCausalLM, XLMRobertaModel
 from veco_fixture import first_stream, model_of, pairs, scratch
-from xmod_fixture import VOCABULARY, batch
+from xmod_fixture import TOKENIZER, batch
 
 from xlgrid.architectures.scratch import architecture_of
 from xlgrid.heads import HEADS
@@ -169,7 +169,7 @@ def test_the_sizes_of_the_paper(sizes: dict[str, Any], millions: float) -> None:
 
 def test_weights_of_cross_attention_are_drawn_as_those_of_xlm_r() -> None:
     torch.manual_seed(1)
-    model = scratch(hidden=64, heads=4).new_model(VOCABULARY)
+    model = scratch(hidden=64, heads=4).new_model(TOKENIZER)
     for name, parameter in model.named_parameters():
         if is_cross_attention(name):
             if parameter.dim() > 1:

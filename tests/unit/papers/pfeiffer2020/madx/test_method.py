@@ -1,4 +1,4 @@
-"""What a run of MAD-X trains, stores and activates, and what it requires of the run on text with which it begins."""
+"""What a run of MAD-X trains, stores and activates, and what it requires of the MLM run with which it begins."""
 
 import json
 from pathlib import Path
@@ -168,10 +168,10 @@ TRANSFER = STUDY.replace("qu]", "fr]").replace("target: [en]", "target: [en, fr]
     [
         (
             "pairs: [fr]",
-            r"grids.main: method tested has no run on text of en, .*`pairs` of its `start`, which has fr",
+            r"grids.main: method tested has no MLM run of en, .*`pairs` of its `start`, which has fr",
         ),
-        ("pairs: [fr], at: source", r"grids.main: method tested has no run on text of en"),
-        ("pairs: [en], missing: none", r"grids.main: method tested has no run on text of fr"),
+        ("pairs: [fr], at: source", r"grids.main: method tested has no MLM run of en"),
+        ("pairs: [en], missing: none", r"grids.main: method tested has no MLM run of fr"),
     ],
 )
 def test_a_language_whose_adapters_nothing_trains_is_refused(start: str, message: str, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_language_without_adapters_of_its_own_is_read_where_nothing_stays_as_d
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs on text of two languages, which share no word, and a task's run that begins with one of them."""
+    """A folder with MLM runs of two languages, which share no word, and a task's run that begins with one of them."""
     root = tmp_path_factory.mktemp("root")
     torch.manual_seed(1)
     size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}

@@ -17,7 +17,7 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.data.vocabulary import TrainedVocabulary, make_vocabulary
+from xlgrid.data.tokenizer import TrainedTokenizer, make_tokenizer
 from xlgrid.evaluation import cell, trained
 from xlgrid.heads.families import module_of
 from xlgrid.models import deltas, load
@@ -46,14 +46,14 @@ def scratch(architecture: str, **more: Any) -> Architecture:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Encoders of English and French of each architecture, a vocabulary of another language, and its text and a task in it."""
+    """Encoders of English and French of each architecture, a tokenizer of another language, and its text and a task in it."""
     folder: Path = tmp_path_factory.mktemp("modular")
     texts = texts_of(folder)
     for architecture in ARCHITECTURES:
         pretrain(scratch(architecture), texts, folder / architecture, micro_batches="language")
     make_text("qa1", folder / "qa1.parquet", TextSettings(sentences=60, seed=0))
-    spec = TrainedVocabulary(kind="xlmr", languages=("qa1",), size=250)
-    make_vocabulary(spec, [folder / "qa1.parquet"], folder / "added")
+    spec = TrainedTokenizer(kind="xlmr", languages=("qa1",), size=250)
+    make_tokenizer(spec, [folder / "qa1.parquet"], folder / "added")
     tokenize([folder / "qa1.parquet"], folder / "added", "mlm", 64, folder / "qa1.arrow", split="train")
     (folder / "task.jsonl").write_text(
         "".join(
@@ -61,25 +61,25 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for i in range(8)
         )
     )
-    for vocabulary in (*ARCHITECTURES, "added"):
-        tokenize([folder / "task.jsonl"], folder / vocabulary, "wikiann", 64, folder / f"task-{vocabulary}.arrow")
+    for tokenizer in (*ARCHITECTURES, "added"):
+        tokenize([folder / "task.jsonl"], folder / tokenizer, "wikiann", 64, folder / f"task-{tokenizer}.arrow")
         tokenize(
             [folder / "en.parquet"],
-            folder / vocabulary,
+            folder / tokenizer,
             "perplexity",
             64,
-            folder / f"text-{vocabulary}.arrow",
+            folder / f"text-{tokenizer}.arrow",
             split="dev",
         )
     return folder
 
 
 def add(world: Path, out: Path, encoder: str = "xmod", code: str = "qa1", **options: Any) -> Path:
-    """A run on text that adds a language in its own vocabulary."""
+    """An MLM run that adds a language in its own tokenizer."""
     keys = {"task": "mlm", "kind": "mlm", "method": "add", "source": code, "base": "xmod"}
     keys |= {"options": ADD["options"] | options}
     tokens = [world / "qa1.arrow"]
-    train(Recipe.model_validate(NAMES | keys), world / encoder, tokens, tokens, out, vocabulary=world / "added")
+    train(Recipe.model_validate(NAMES | keys), world / encoder, tokens, tokens, out, tokenizer=world / "added")
     return out
 
 
@@ -271,13 +271,13 @@ def test_a_run_whose_source_is_added_leaves_pretrained_targets_their_embeddings(
 
 
 @pytest.mark.parametrize("overlap", ["copy", "random"])
-def test_new_embeddings_begin_with_those_of_tokens_that_both_vocabularies_have(
+def test_new_embeddings_begin_with_those_of_tokens_that_both_tokenizers_have(
     world: Path, tmp_path: Path, overlap: str
 ) -> None:
     keys = {"task": "mlm", "kind": "mlm", "method": "add", "source": "qa1", "base": "xmod"}
     run_recipe = Recipe.model_validate(NAMES | keys | {"options": {"tune": "language", "overlap": overlap}})
     tokens = [world / "qa1.arrow"]
-    model = Loop(run_recipe, world / "xmod", tokens, tokens, tmp_path / "run", vocabulary=world / "added").model
+    model = Loop(run_recipe, world / "xmod", tokens, tokens, tmp_path / "run", tokenizer=world / "added").model
     before, after = token_ids(world / "xmod"), token_ids(world / "added")
     old = load_file(world / "xmod" / "model.safetensors")["roberta.embeddings.word_embeddings.weight"]
     same = [torch.equal(model.get_input_embeddings().weight[after[t]], old[before[t]]) for t in after if t in before]

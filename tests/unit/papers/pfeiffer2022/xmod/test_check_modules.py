@@ -1,4 +1,4 @@
-"""Every language of a grid has one module in an X-MOD: pre-trained, or from a run on text that adds it."""
+"""Every language of a grid has one module in an X-MOD: pre-trained, or from an MLM run that adds it."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ def study(method: dict[str, Any] | None = None, encoder: dict[str, Any] | None =
         name="s",
         title="s",
         languages=["en", "fr", "de"],
-        vocabularies={"added-de": {"kind": "xlmr", "languages": ["de"]}},
+        tokenizers={"added-de": {"kind": "xlmr", "languages": ["de"]}},
         encoders={"e": encoder or {"scratch": scratch}},
-        tasks={"ner": {"kind": "ruletaker"}, "text": {"kind": "mlm", "vocabulary": "added-{language}"}},
+        tasks={"ner": {"kind": "ruletaker"}, "text": {"kind": "mlm", "tokenizer": "added-{language}"}},
         methods={
             "m": method or {"base": "xmod", "start": start},
             "add": {"base": "xmod", "options": {"tune": "language"}},
@@ -62,7 +62,7 @@ def test_shared_and_a_checkpoint_without_a_mapping_have_no_languages_that_could_
 
 
 def test_a_mapping_says_which_modules_are_used() -> None:
-    published = {"hub": "facebook/xmod-base", "vocabulary": "added-de", "modules": {"en": "en_XX"}}
+    published = {"hub": "facebook/xmod-base", "tokenizer": "added-de", "modules": {"en": "en_XX"}}
     described = study(encoder=published)
     assert described.encoders["e"].modules_of(described) == ["en"]
     [problem] = problems(described)

@@ -15,36 +15,36 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return encoder_of(tmp_path_factory.mktemp("vocabulary"), "xlmr")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return encoder_of(tmp_path_factory.mktemp("tokenizer"), "xlmr")
 
 
 @pytest.fixture
-def published(vocabulary: Path) -> Any:
-    """A model of transformers with an embedding for each token of the vocabulary."""
-    entries = Tokenizer.from_file(str(vocabulary / "tokenizer.json")).get_vocab_size()
+def published(tokenizer: Path) -> Any:
+    """A model of transformers with an embedding for each token of the tokenizer."""
+    entries = Tokenizer.from_file(str(tokenizer / "tokenizer.json")).get_vocab_size()
     return transformers_model(RELEASED, entries)
 
 
-def test_without_a_mapping_the_error_says_which_one_to_write(published: Any, vocabulary: Path, tmp_path: Path) -> None:
-    copy_encoder(save(published, tmp_path / "published"), vocabulary, tmp_path / "taken")
+def test_without_a_mapping_the_error_says_which_one_to_write(published: Any, tokenizer: Path, tmp_path: Path) -> None:
+    copy_encoder(save(published, tmp_path / "published"), tokenizer, tmp_path / "taken")
     with pytest.raises(ValueError, match=r"name it in `modules` of the encoder, as \{sw: sw_KE\}"):
         logits(tmp_path / "taken", "sw")
 
 
-def test_a_module_that_the_checkpoint_lacks_is_named(published: Any, vocabulary: Path, tmp_path: Path) -> None:
+def test_a_module_that_the_checkpoint_lacks_is_named(published: Any, tokenizer: Path, tmp_path: Path) -> None:
     source = save(published, tmp_path / "published")
     with pytest.raises(ValueError, match=r"modules\.sw: unknown module of the encoder 'sw_KA'.*sw_KE"):
-        copy_encoder(source, vocabulary, tmp_path / "taken", {"sw": "sw_KA"})
+        copy_encoder(source, tokenizer, tmp_path / "taken", {"sw": "sw_KA"})
     assert not (tmp_path / "taken").exists()
     with pytest.raises(ValueError, match="encoders of this type have none: leave it out"):
-        copy_encoder(vocabulary, vocabulary, tmp_path / "taken", MAPPING)
+        copy_encoder(tokenizer, tokenizer, tmp_path / "taken", MAPPING)
 
 
-def test_two_modules_cannot_have_one_name(published: Any, vocabulary: Path, tmp_path: Path) -> None:
+def test_two_modules_cannot_have_one_name(published: Any, tokenizer: Path, tmp_path: Path) -> None:
     source = save(published, tmp_path / "published")
     with pytest.raises(ValueError, match="`modules` gives fr_XX to a module, but another module has this name"):
-        copy_encoder(source, vocabulary, tmp_path / "taken", {"fr_XX": "en_XX"})
+        copy_encoder(source, tokenizer, tmp_path / "taken", {"fr_XX": "en_XX"})
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def test_two_modules_cannot_have_one_name(published: Any, vocabulary: Path, tmp_
     ],
 )
 def test_modules_that_do_not_fit_are_refused_when_the_encoder_is_taken_over(
-    published: Any, vocabulary: Path, tmp_path: Path, change: dict[str, Any], message: str
+    published: Any, tokenizer: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     source = save(published, tmp_path / "published")
     config = json.loads((source / "config.json").read_text())
     (source / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(ValueError, match=message):
-        copy_encoder(source, vocabulary, tmp_path / "taken")
+        copy_encoder(source, tokenizer, tmp_path / "taken")

@@ -1,4 +1,4 @@
-"""Vocabularies that are trained here: WordPiece like BERT's or Unigram like XLM-R's, the same bytes every time."""
+"""Tokenizers that are trained here: WordPiece like BERT's or Unigram like XLM-R's, the same bytes every time."""
 
 import heapq
 import math
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 Kind = Literal["bert", "xlmr"]
 
 
-class VocabularyEntry(Obtained):
-    """A vocabulary of a study. A subclass is a place that it comes from."""
+class TokenizerEntry(Obtained):
+    """A tokenizer of a study. A subclass is a place that it comes from."""
 
-    rule: ClassVar[str] = "fetch_vocabulary"
+    rule: ClassVar[str] = "fetch_tokenizer"
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The languages of the texts on which the vocabulary is trained here."""
+        """The languages of the texts on which the tokenizer is trained here."""
         return ()
 
     @property
     def most_entries(self) -> int | None:
-        """The most entries of the vocabulary; None if its files alone show it."""
+        """The most entries of the tokenizer; None if its files alone show it."""
         return None
 
     @property
@@ -42,8 +42,8 @@ class VocabularyEntry(Obtained):
         return None
 
 
-class HubVocabulary(OnHub, VocabularyEntry):
-    """A vocabulary from the Hugging Face Hub."""
+class HubTokenizer(OnHub, TokenizerEntry):
+    """A tokenizer from the Hugging Face Hub."""
 
     @property
     def most_entries(self) -> int | None:
@@ -51,19 +51,19 @@ class HubVocabulary(OnHub, VocabularyEntry):
         return size
 
 
-class FolderVocabulary(InFolder, VocabularyEntry):
-    """A vocabulary from a folder with tokenizer.json."""
+class FolderTokenizer(InFolder, TokenizerEntry):
+    """A tokenizer from a folder with tokenizer.json."""
 
 
-class TrainedVocabulary(VocabularyEntry):
-    """A vocabulary that is trained here, on the texts of the study."""
+class TrainedTokenizer(TokenizerEntry):
+    """A tokenizer that is trained here, on the texts of the study."""
 
-    rule: ClassVar[str] = "vocabulary"
+    rule: ClassVar[str] = "tokenizer"
     kind: Kind = Field(
         default="bert", description="WordPiece with BERT's special tokens, or Unigram with those of XLM-R"
     )
     languages: tuple[str, ...] = Field(
-        min_length=1, description="languages of the texts on which the vocabulary is trained"
+        min_length=1, description="languages of the texts on which the tokenizer is trained"
     )
     size: PositiveInt = Field(default=2000, description="most entries")
     rows: PositiveInt | None = Field(
@@ -88,16 +88,16 @@ class TrainedVocabulary(VocabularyEntry):
         return self.max_length
 
 
-# Key -> the class of the vocabularies whose entries have this key.
-MEMBERS: dict[str, type[VocabularyEntry]] = {
-    "hub": HubVocabulary,
-    "path": FolderVocabulary,
-    "languages": TrainedVocabulary,
+# Key -> the class of the tokenizers whose entries have this key.
+MEMBERS: dict[str, type[TokenizerEntry]] = {
+    "hub": HubTokenizer,
+    "path": FolderTokenizer,
+    "languages": TrainedTokenizer,
 }
-AnyVocabulary = Annotated[HubVocabulary | FolderVocabulary | TrainedVocabulary, by_key("a vocabulary", MEMBERS)]
+AnyTokenizer = Annotated[HubTokenizer | FolderTokenizer | TrainedTokenizer, by_key("a tokenizer", MEMBERS)]
 
 
-def make_vocabulary(spec: TrainedVocabulary, texts: Sequence[str | Path], folder: str | Path) -> None:
+def make_tokenizer(spec: TrainedTokenizer, texts: Sequence[str | Path], folder: str | Path) -> None:
     """Train a tokenizer on texts, as `xlgrid.data.text` writes them; write tokenizer.json and tokenizer_config.json.
 
     The texts are streamed: only the counts of their words are in memory. The order of texts and rows changes nothing.
@@ -141,7 +141,7 @@ def train_tokenizer(kind: Kind, vocab: int, texts: Iterable[str]) -> "Tokenizer"
     bert = kind == "bert"
     normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False) if bert else normalizers.NFKC()
     splitter = pre_tokenizers.BertPreTokenizer() if bert else pre_tokenizers.Metaspace()
-    # No piece mixes letters and punctuation, as in SentencePiece, which made the vocabulary of XLM-R.
+    # No piece mixes letters and punctuation, as in SentencePiece, which made the tokenizer of XLM-R.
     words = pre_tokenizers.Sequence([splitter, pre_tokenizers.Punctuation()])
     counts = Counter(word for text in texts for word, _ in words.pre_tokenize_str(normalizer.normalize_str(text)))
     pieces = learn_pieces(counts, vocab - len(special), "##" if bert else "")

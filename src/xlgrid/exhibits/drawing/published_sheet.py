@@ -13,7 +13,7 @@ from xlgrid.results.naming import Published
 MOST_CONTRADICTIONS = 3
 
 
-def comparison(
+def published_sheet(
     sheet: Sheet, compared: pd.DataFrame, published: Published, digits: int, further: pd.DataFrame | None = None
 ) -> Sheet:
     """The comparison as a table: for each row of the exhibit three lines, ours, the paper's and the difference; then a line for
@@ -21,7 +21,7 @@ def comparison(
 
     Args:
         sheet: the exhibit.
-        compared: its entries as `xlgrid.results.published.beside` returns them.
+        compared: its entries as `xlgrid.results.published.with_published` returns them.
         digits: decimals.
         further: the numbers of the paper alone, as `xlgrid.results.published.without_cells` returns them.
     """

@@ -1,4 +1,4 @@
-"""Vocabularies that are trained here: their pieces are those of plain byte-pair encoding, and every known letter has one."""
+"""Tokenizers that are trained here: their pieces are those of plain byte-pair encoding, and every known letter has one."""
 
 import tracemalloc
 from collections import Counter
@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from xlgrid.data.vocabulary import (
-    AnyVocabulary,
+from xlgrid.data.tokenizer import (
+    AnyTokenizer,
     Kind,
-    TrainedVocabulary,
+    TrainedTokenizer,
     learn_pieces,
-    make_vocabulary,
+    make_tokenizer,
     specials,
     tokenizer_config,
     train_tokenizer,
@@ -93,7 +93,7 @@ def test_a_pair_has_the_separators_of_the_original(kind: Kind) -> None:
 
 
 @kinds
-def test_a_vocabulary_is_no_larger_than_asked_for(kind: Kind) -> None:
+def test_a_tokenizer_is_no_larger_than_asked_for(kind: Kind) -> None:
     assert train_tokenizer(kind, 40, TEXTS).get_vocab_size() <= 40
 
 
@@ -122,9 +122,9 @@ def test_the_files_are_those_of_the_texts_together_in_any_order(kind: Kind, tmp_
     from transformers import AutoTokenizer
 
     paths = [text(tmp_path / f"{i}.parquet", [*TEXTS[i:], "two\nlines"]) for i in range(2)]
-    spec = TrainedVocabulary(kind=kind, languages=("en", "fr"), size=80, max_length=64)
+    spec = TrainedTokenizer(kind=kind, languages=("en", "fr"), size=80, max_length=64)
     for folder, order in (("a", paths), ("b", paths[::-1])):
-        make_vocabulary(spec, order, tmp_path / folder)
+        make_tokenizer(spec, order, tmp_path / folder)
     files = [(tmp_path / folder / "tokenizer.json").read_text() for folder in ("a", "b")]
     expected = train_tokenizer(kind, 80, [*TEXTS, *TEXTS[1:], *["two", "lines"] * 2])
     assert files[0] == files[1] and AutoTokenizer.from_pretrained(tmp_path / "a").model_max_length == 64
@@ -133,7 +133,7 @@ def test_the_files_are_those_of_the_texts_together_in_any_order(kind: Kind, tmp_
 
 def test_no_more_rows_are_read_than_asked_for(tmp_path: Path) -> None:
     path = text(tmp_path / "t.parquet", ["abc abc"] * 3 + ["xyz"])
-    make_vocabulary(TrainedVocabulary(languages=("en",), rows=3), [path], tmp_path / "v")
+    make_tokenizer(TrainedTokenizer(languages=("en",), rows=3), [path], tmp_path / "v")
     assert '"x"' not in (tmp_path / "v" / "tokenizer.json").read_text()
 
 
@@ -142,7 +142,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     for number in (2_000, 10_000):
         path = text(tmp_path / f"{number}.parquet", ["abc def ghi " * 8] * number)
         tracemalloc.start()
-        make_vocabulary(TrainedVocabulary(languages=("en",), size=30), [path], tmp_path / "v")
+        make_tokenizer(TrainedTokenizer(languages=("en",), size=30), [path], tmp_path / "v")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0], peaks
@@ -153,9 +153,9 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     [
         ({}, "exactly one of hub, path and languages, got none"),
         ({"hub": "a/b", "languages": ["en"]}, "exactly one of hub, path and languages, got hub and languages"),
-        ({"path": "x", "size": 9}, "key 'size' is for a vocabulary with `languages`, and this one has `path`"),
+        ({"path": "x", "size": 9}, "key 'size' is for a tokenizer with `languages`, and this one has `path`"),
     ],
 )
-def test_a_vocabulary_has_one_origin(keys: dict[str, object], message: str) -> None:
+def test_a_tokenizer_has_one_origin(keys: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        TypeAdapter(AnyVocabulary).validate_python(keys)
+        TypeAdapter(AnyTokenizer).validate_python(keys)

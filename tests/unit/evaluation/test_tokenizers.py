@@ -1,4 +1,4 @@
-"""Runs on text in a vocabulary other than the encoder's, and the runs and cells that begin with them."""
+"""MLM runs in a tokenizer other than the encoder's, and the runs and cells that begin with them."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.data.vocabulary import TrainedVocabulary, make_vocabulary
+from xlgrid.data.tokenizer import TrainedTokenizer, make_tokenizer
 from xlgrid.evaluation import cell, trained
 from xlgrid.methods import ALL_METHODS
 from xlgrid.models import deltas
@@ -35,32 +35,32 @@ INSTALLED = [base for base in METHODS if base in ALL_METHODS.names()]
 
 @pytest.fixture(scope="module", params=["bert", "xlmr"])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An encoder of English and French, a vocabulary of an artificial language, and text of this language in its tokens."""
-    folder: Path = tmp_path_factory.mktemp("vocabularies")
+    """An encoder of English and French, a tokenizer of an artificial language, and text of this language in its tokens."""
+    folder: Path = tmp_path_factory.mktemp("tokenizers")
     encoder_of(folder, request.param).rename(folder / "encoder")
     for code in ("qa1", "qa2"):
         make_text(code, folder / f"{code}.parquet", TextSettings(sentences=60, seed=0))
-    spec = TrainedVocabulary(kind=request.param, languages=("qa1", "qa2"), size=400)
-    make_vocabulary(spec, [folder / f"{code}.parquet" for code in ("qa1", "qa2")], folder / "vocabulary")
+    spec = TrainedTokenizer(kind=request.param, languages=("qa1", "qa2"), size=400)
+    make_tokenizer(spec, [folder / f"{code}.parquet" for code in ("qa1", "qa2")], folder / "tokenizer")
     for code in ("qa1", "qa2"):
         text = folder / f"{code}.parquet"
-        tokenize([text], folder / "vocabulary", "mlm", 64, folder / f"{code}.arrow", split="train")
+        tokenize([text], folder / "tokenizer", "mlm", 64, folder / f"{code}.arrow", split="train")
     (folder / "en.jsonl").write_text(
         "".join(
             json.dumps({"tokens": ["Bob", "is", "kind"][: 1 + i % 3], "ner_tags": [1, 0, 0][: 1 + i % 3]}) + "\n"
             for i in range(8)
         )
     )
-    for name, vocabulary in (("task", "vocabulary"), ("task-encoder", "encoder")):
-        tokenize([folder / "en.jsonl"], folder / vocabulary, "wikiann", 64, folder / f"{name}.arrow")
+    for name, tokenizer in (("task", "tokenizer"), ("task-encoder", "encoder")):
+        tokenize([folder / "en.jsonl"], folder / tokenizer, "wikiann", 64, folder / f"{name}.arrow")
     return folder
 
 
-def on_text(world: Path, out: Path, base: str, code: str = "qa1", vocabulary: bool = True) -> Path:
+def on_text(world: Path, out: Path, base: str, code: str = "qa1", tokenizer: bool = True) -> Path:
     keys = {"task": "mlm", "kind": "mlm", "method": "text", "base": base, "source": code, "options": METHODS[base]}
     tokens = [world / f"{code}.arrow"]
-    folder = world / "vocabulary" if vocabulary else None
-    train(Recipe.model_validate(NAMES | keys), world / "encoder", tokens, tokens, out, vocabulary=folder)
+    folder = world / "tokenizer" if tokenizer else None
+    train(Recipe.model_validate(NAMES | keys), world / "encoder", tokens, tokens, out, tokenizer=folder)
     return out
 
 
@@ -82,8 +82,8 @@ def test_shared_tokens_keep_their_embeddings_and_the_decoder_s_bias(world: Path,
     tokens = [world / "qa1.arrow"]
     recipe = Recipe.model_validate(NAMES | keys)
     folders = world / "encoder", tokens, tokens, tmp_path
-    model = Loop(recipe, *folders, vocabulary=world / "vocabulary").model
-    before, after = token_ids(world / "encoder"), token_ids(world / "vocabulary")
+    model = Loop(recipe, *folders, tokenizer=world / "tokenizer").model
+    before, after = token_ids(world / "encoder"), token_ids(world / "tokenizer")
     shared = sorted(before.keys() & after.keys())
     assert 5 < len(shared) < len(after) and any(before[token] != after[token] for token in shared)
     old, new = embeddings(world / "encoder/model.safetensors"), model.get_input_embeddings().weight
@@ -101,12 +101,12 @@ def test_shared_tokens_keep_their_embeddings_and_the_decoder_s_bias(world: Path,
 
 
 @pytest.mark.parametrize("base", INSTALLED)
-def test_a_run_in_another_vocabulary_trains_its_embeddings_and_what_begins_with_it_loads_them(
+def test_a_run_in_another_tokenizer_trains_its_embeddings_and_what_begins_with_it_loads_them(
     world: Path, tmp_path: Path, base: str
 ) -> None:
     text = on_text(world, tmp_path / "text", base)
     stored = embeddings(text / deltas.DELTA)
-    assert len(stored) == len(token_ids(world / "vocabulary"))
+    assert len(stored) == len(token_ids(world / "tokenizer"))
     run = on_task(world, tmp_path / "run", base, text)
     for target, of_target in (("qa1", text), ("qa2", on_text(world, tmp_path / "other", base, "qa2"))):
         data = batches.read(world / "task.arrow", target)
@@ -125,10 +125,10 @@ def test_a_run_in_another_vocabulary_trains_its_embeddings_and_what_begins_with_
         )
 
 
-def test_a_run_that_begins_with_the_encoder_can_be_evaluated_in_the_vocabulary_of_a_target(
+def test_a_run_that_begins_with_the_encoder_can_be_evaluated_in_the_tokenizer_of_a_target(
     world: Path, tmp_path: Path
 ) -> None:
-    """The embeddings belong to the target's run on text (`missing: none`)."""
+    """The embeddings belong to the target's MLM run (`missing: none`)."""
     keys: dict[str, Any] = {"task": "t", "kind": "wikiann", "method": "m", "base": "bitfit", "source": "en"}
     tokens = [world / "task-encoder.arrow"]
     train(Recipe.model_validate(NAMES | keys), world / "encoder", tokens, tokens, tmp_path / "run")
@@ -141,28 +141,28 @@ def test_a_run_that_begins_with_the_encoder_can_be_evaluated_in_the_vocabulary_o
     assert torch.equal(without.get_input_embeddings().weight, kept), "cells of other languages stay as they are"
 
 
-def test_an_interrupted_run_in_another_vocabulary_goes_on_with_the_same_bytes(world: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_in_another_tokenizer_goes_on_with_the_same_bytes(world: Path, tmp_path: Path) -> None:
     whole = on_text(world, tmp_path / "whole", "full-ft")
     keys = {"task": "mlm", "kind": "mlm", "method": "text", "base": "full-ft", "source": "qa1"}
     tokens = [world / "qa1.arrow"]
     recipe = Recipe.model_validate(NAMES | keys)
-    loop = Loop(recipe, world / "encoder", tokens, tokens, tmp_path / "cut", vocabulary=world / "vocabulary")
+    loop = Loop(recipe, world / "encoder", tokens, tokens, tmp_path / "cut", tokenizer=world / "tokenizer")
     loop.advance(np.arange(4))
     loop.save()
-    resumed = Loop(recipe, world / "encoder", tokens, tokens, tmp_path / "cut", vocabulary=world / "vocabulary")
+    resumed = Loop(recipe, world / "encoder", tokens, tokens, tmp_path / "cut", tokenizer=world / "tokenizer")
     assert resumed.step == 1
     table = loop.model.get_input_embeddings().weight
     assert torch.equal(resumed.model.get_input_embeddings().weight, table)
     assert not torch.equal(table[:5], embeddings(whole / deltas.DELTA)[:5])
 
 
-def test_a_vocabulary_with_another_padding_is_refused(world: Path, tmp_path: Path) -> None:
+def test_a_tokenizer_with_another_padding_is_refused(world: Path, tmp_path: Path) -> None:
     """Positions of XLM-R count from the id of padding."""
     other = "xlmr" if "[CLS]" in token_ids(world / "encoder") else "bert"
-    spec = TrainedVocabulary(kind=other, languages=("qa1",), size=400)  # type: ignore[arg-type]
-    make_vocabulary(spec, [world / "qa1.parquet"], tmp_path / "v")
+    spec = TrainedTokenizer(kind=other, languages=("qa1",), size=400)  # type: ignore[arg-type]
+    make_tokenizer(spec, [world / "qa1.parquet"], tmp_path / "v")
     keys = {"task": "mlm", "kind": "mlm", "method": "text", "base": "full-ft", "source": "qa1"}
     tokens = [world / "qa1.arrow"]
     recipe = Recipe.model_validate(NAMES | keys)
-    with pytest.raises(ValueError, match="take a vocabulary of the kind of the encoder's"):
-        Loop(recipe, world / "encoder", tokens, tokens, tmp_path / "run", vocabulary=tmp_path / "v")
+    with pytest.raises(ValueError, match="take a tokenizer of the kind of the encoder's"):
+        Loop(recipe, world / "encoder", tokens, tokens, tmp_path / "run", tokenizer=tmp_path / "v")

@@ -13,20 +13,20 @@ from xlgrid.plan.load import load_study
 def keys() -> dict[str, Any]:
     study: dict[str, Any] = yaml.safe_load(TEXT.partition("exhibits:")[0])
     study["encoders"]["mini"]["scratch"] = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"]}
-    study["methods"] = {"plug-in": {"options": {"companion": "en"}}}
+    study["methods"] = {"plug-in": {"options": {"parallel": "en"}}}
     study["training"] = []
     study["grids"]["main"] |= {"method": ["plug-in"], "source": ["fr"], "target": ["mono"]}
     return study
 
 
-def test_sources_and_targets_are_languages_whose_companions_have_data(tmp_path: Path) -> None:
+def test_sources_and_targets_are_languages_whose_parallel_examples_have_data(tmp_path: Path) -> None:
     load_study(write(tmp_path, yaml.safe_dump(keys())))
 
 
 @pytest.mark.parametrize(
     ("place", "change", "message"),
     [
-        (("methods", "plug-in"), {"options": {"companion": "sw"}}, r"options\.companion: unknown language"),
+        (("methods", "plug-in"), {"options": {"parallel": "sw"}}, r"options\.parallel: unknown language"),
         (
             ("encoders", "mini"),
             {"scratch": {"languages": ["en"]}},
@@ -37,9 +37,9 @@ def test_sources_and_targets_are_languages_whose_companions_have_data(tmp_path: 
         (
             ("tasks", "rt"),
             {"kind": "xnli", "options": {}, "data": {"local": "x", "languages": ["fr"]}},
-            r"finds no companions: rt has no train data in en",
+            r"finds no parallel examples: rt has no train data in en",
         ),
-        (("methods", "plug-in"), {"options": {"companion": "qa1"}}, r"rt cannot be generated in qa1: name another"),
+        (("methods", "plug-in"), {"options": {"parallel": "qa1"}}, r"rt cannot be generated in qa1: name another"),
     ],
 )
 def test_a_grid_that_does_not_fit_is_named(
@@ -60,7 +60,7 @@ def with_translations(**changes: Any) -> dict[str, Any]:
     study["languages"] = ["en", "fr", "de"]
     study["grids"]["main"] |= {"source": ["en"], "target": ["en", "fr"]}
     data = {"local": "{language}-{split}.jsonl"}
-    study["tasks"]["rt"] = {"kind": "xnli", "data": data, "companions": "translated"}
+    study["tasks"]["rt"] = {"kind": "xnli", "data": data, "parallel": "translated"}
     study["tasks"]["translated"] = {
         "kind": "xnli",
         "data": {"local": "t/{language}.jsonl", "languages": ["fr", "de"]},
@@ -77,11 +77,11 @@ def test_the_test_set_of_a_task_may_have_its_translations_elsewhere(tmp_path: Pa
     [
         (
             {"data": {"local": "t/{language}.jsonl", "languages": ["de"]}},
-            r"no companions: translated has no test data in fr",
+            r"no parallel examples: translated has no test data in fr",
         ),
         (
             {"kind": "ruletaker", "data": None},
-            r"tasks\.rt\.companions: unknown task of kind xnli with data 'translated'",
+            r"tasks\.rt\.parallel: unknown task of kind xnli with data 'translated'",
         ),
     ],
 )
