@@ -39,9 +39,9 @@ def test_each_benchmark_is_read_from_its_place_on_the_hub() -> None:
     study = load_study(STUDIES["benchmarks"])
     assert {cell.task for cell in cells(study)} == set(BENCHMARKS)
     for task, hub in BENCHMARKS.items():
-        source = study.tasks[task].data
-        assert source
-        assert (source.hub, source.of("train", "en").hub) == (hub, TRAINING.get(task, hub))
+        source, training = (study.tasks[name].data for name in (task, study.tasks[task].trained_on or task))
+        assert source and training
+        assert (source.origin.hub, training.of("train", "en").hub) == (hub, TRAINING.get(task, hub))
 
 
 def within(example: Any, whole: Any) -> bool:
