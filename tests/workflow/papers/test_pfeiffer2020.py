@@ -221,7 +221,7 @@ def imported(folder: Path) -> Path:
     read = {"base": "madx", "options": {"tune": "language"}, "imported": {"path": "adapters/{language}"}}
     content["tasks"]["mlm"] = {"kind": "mlm"}
     content["methods"] |= {"read": read, "stacked": {"base": "madx", "start": {"task": "mlm", "method": "read"}}}
-    content["grids"]["stacked"] = content["grids"]["ruletaker"] | {"method": ["stacked"]}
+    content["grids"]["stacked"] = content["grids"]["ruletaker"] | {"method": ["stacked"], "source": ["fr"]}
     for language in ("en", "fr"):
         (folder / "adapters" / language).mkdir(parents=True)
         for name in ("adapter_config.json", "pytorch_adapter.bin"):
