@@ -61,7 +61,7 @@ def write_tokens(path: Path, inputs: int, length: int, tokens: dict[str, int], s
     """A tokens file of text, as random as words are: ids near 0 are frequent."""
     rng = np.random.default_rng(1)
     about = {"labels": [], "head": "mlm", "pad_id": tokens["pad"], "mask_id": tokens["mask"]}
-    about |= {"special_ids": [*tokens.values()], "tokenizer": size}
+    about |= {"special_ids": [*tokens.values()], "vocabulary": size}
     ids = (rng.beta(0.5, 3, (ROWS, length)) * (size - 10)).astype(np.int32) + 5
     ids[:, 0], ids[:, -1] = tokens["cls"], tokens["sep"]
     with TokensFile(path, [], about) as file:

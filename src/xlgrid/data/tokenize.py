@@ -120,7 +120,7 @@ def tokenize(
         "pad_id": loaded.pad_token_id,
         "mask_id": loaded.mask_token_id,
         "special_ids": loaded.all_special_ids,
-        "tokenizer": len(loaded),
+        "vocabulary": len(loaded),
     }
     if choices:
         about["choices"] = choices

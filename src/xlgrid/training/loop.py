@@ -416,7 +416,7 @@ class Loop:
 
     def kept(self) -> dict[str, "torch.nn.Parameter"]:
         """The parameters that the run's results hold."""
-        return deltas.kept(self.model, self.method, self.head, bool(self.begun_with["vocabulary"]))
+        return deltas.kept(self.model, self.method, self.head, bool(self.begun_with["tokenizer"]))
 
     def trained(self) -> dict[str, "torch.Tensor"]:
         """A copy of what the run's results hold, as it is now."""

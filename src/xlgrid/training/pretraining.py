@@ -122,7 +122,7 @@ class Pretraining(loop.Loop):
         }
 
     def write(self, details: dict[str, Any]) -> None:
-        details["vocabulary"] = details.pop("encoder")
+        details["tokenizer"] = details.pop("encoder")
         if self.begin:
             details["begin"] = str(self.begin)
         write_record(self.folder, self.recipe, details, self.curve)

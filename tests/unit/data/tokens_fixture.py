@@ -25,7 +25,7 @@ def write(
         "context_length": pa.array(contexts or [max(1, len(row) // 2) for row in ids], pa.int32()),
     }
     about = {"labels": ["a", "b", "c"], "head": head, "pad_id": 0}
-    about |= {"mask_id": 4, "special_ids": [0, 2, 4], "tokenizer": 50}
+    about |= {"mask_id": 4, "special_ids": [0, 2, 4], "vocabulary": 50}
     if head == "token":
         columns["labels"] = pa.array([[-100, *[t % 3 for t in row[1:]]] for row in ids], pa.list_(pa.int64()))
         columns["example"] = pa.array(range(len(ids)), pa.int32())

@@ -132,7 +132,7 @@ def test_a_head_is_trained_from_an_encoder_and_the_text_of_its_languages(plan: P
         {"of": "mine", "lm_head": {"languages": ["qa1", "qb1"]}}
     )
     named = Encoder("tiny", "mine-mlm").inputs(plan)
-    assert named["vocabulary"] == "results/tiny/tokenizers/mine/tokenizer.json"
+    assert named["tokenizer"] == "results/tiny/tokenizers/mine/tokenizer.json"
     assert named["begin"] == ["results/tiny/encoders/mine/model.safetensors"]
     for split in ("train", "dev"):
         places = [f"results/tiny/tokens/pretraining/mine/{code}/{split}.arrow" for code in ("qa1", "qb1")]

@@ -78,7 +78,7 @@ def other_tokenizer(**methods: object) -> Plan:
     """The study `begun`, with text in a tokenizer of its own."""
     keys = begun(early=EARLY).model_dump(mode="json", exclude_unset=True)
     keys["tokenizers"] = {"own": {"languages": ["en", "fr"]}}
-    keys["tasks"]["mlm"]["vocabulary"] = "own"
+    keys["tasks"]["mlm"]["tokenizer"] = "own"
     keys["methods"] |= methods
     keys["methods"]["plain"] = {"base": "full-ft"}
     keys["grids"]["plain"] = keys["grids"]["g"] | {"method": ["plain"]}
@@ -94,9 +94,9 @@ def test_what_begins_with_text_in_a_tokenizer_of_its_own_reads_its_tokens_and_al
         if isinstance(user, Cell):
             assert user.tokens(plan).tokenizer == tokenizer
             continue
-        assert {tokens.vocabulary for tokens in user.tokens(plan, "train")} == {tokenizer}
+        assert {tokens.tokenizer for tokens in user.tokens(plan, "train")} == {tokenizer}
         resized = ["results/begun/tokenizers/own/tokenizer.json"] if user.task == "mlm" else []
-        assert user.inputs(plan)["vocabulary"] == resized, user.path
+        assert user.inputs(plan)["tokenizer"] == resized, user.path
 
 
 def test_the_tokenizer_of_the_encoder_resizes_nothing() -> None:

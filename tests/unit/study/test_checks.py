@@ -149,7 +149,7 @@ def test_the_task_of_a_pre_training_fits_its_encoder_and_its_tokenizer(tmp_path:
     with pytest.raises(ValueError, match="128 tokens, those of task pretraining, are too long for encoder mine"):
         load_study(write(tmp_path, yaml.safe_dump(keys)))
     keys = pretrained() | {"tokenizers": {"short": {"kind": "xlmr", "languages": ["en"], "max_length": 64}}}
-    keys["encoders"]["mine"]["vocabulary"] = "short"
+    keys["encoders"]["mine"]["tokenizer"] = "short"
     with pytest.raises(ValueError, match="128 tokens, those of task pretraining, are too long for tokenizer short"):
         load_study(write(tmp_path, yaml.safe_dump(keys)))
 

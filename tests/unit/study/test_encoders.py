@@ -127,7 +127,7 @@ def test_a_head_is_trained_for_another_encoder() -> None:
         ({"scratch": {"languages": ["en"]}, "layers": 2}, "key 'layers' is for an encoder with `hub` or `path`"),
         ({"scratch": {"languages": ["en"]}, "modules": {"en": "en_XX"}}, "key 'modules' is for"),
         ({"hub": "a/b", "training": {"steps": 3}}, "key 'training' is for an encoder with `scratch` or `lm_head`"),
-        ({"path": "x", "vocabulry": "v"}, "unknown key 'vocabulry', did you mean 'tokenizer'"),
+        ({"path": "x", "tokenzer": "v"}, "unknown key 'tokenzer', did you mean 'tokenizer'"),
         (
             {"of": "e5", "lm_head": {"languages": ["en"]}, "training": {"checkpoints": [3]}},
             "has no checkpoints: leave out",

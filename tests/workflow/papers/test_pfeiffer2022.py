@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_pretrained_target_an_added_one_and_a_published_encoder(folder: Path) -> None:
     jobs = planned(folder, f"{PRETRAINED} {ADDED} {PUBLISHED}")
-    assert jobs["train"] == 2 and jobs["pretrain"] == jobs["fetch_encoder"] == 1 and jobs["vocabulary"] == 2
+    assert jobs["train"] == 2 and jobs["pretrain"] == jobs["fetch_encoder"] == 1 and jobs["tokenizer"] == 2
     make(folder, PRETRAINED, ADDED, PUBLISHED)
     pretrained, added, published = (json.loads((folder / path).read_text()) for path in (PRETRAINED, ADDED, PUBLISHED))
     assert pretrained["stack"] == ["module:qa2"] and pretrained["speaks"] == []
