@@ -315,13 +315,13 @@ def _parallel(path: str | Path, parallel: str | Path, described: Task) -> "pa.Ta
         raise ValueError(
             f"{path} has {table.num_rows} examples, and {parallel}, where their parallel examples are, has {other.num_rows}: {advice}"
         )
-    parallel = described.head.parallel(described)
-    for column in dict.fromkeys(filter(None, (parallel, "id"))):
+    label = described.head.parallel(described)
+    for column in dict.fromkeys(filter(None, (label, "id"))):
         if not (column in table.column_names and column in other.column_names):
             continue
         values, others = table[column].to_pylist(), other[column].to_pylist()
         # Some data have ids of their own in each language.
-        if column != parallel and {*values}.isdisjoint(others):
+        if column != label and {*values}.isdisjoint(others):
             continue
         if unlike := [row for row, pair in enumerate(zip(values, others, strict=True), start=1) if pair[0] != pair[1]]:
             raise ValueError(

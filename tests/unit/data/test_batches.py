@@ -138,7 +138,7 @@ def test_parts_of_other_labels_are_an_error(tmp_path: Path, way: Mix) -> None:
     other = replace(tokens[1], label_names=("b", "a", "c"))
     with pytest.raises(ValueError, match="the parts of a mix differ in labels"):
         batches.mix([tokens[0], other], 65, way)
-    larger = replace(tokens[1], tokenizer=tokens[1].tokenizer._replace(size=51))
+    larger = replace(tokens[1], vocabulary=tokens[1].vocabulary._replace(size=51))
     with pytest.raises(ValueError, match="the parts of a mix differ in labels or tokenizer"):
         batches.mix([tokens[0], larger], 65, way)
 

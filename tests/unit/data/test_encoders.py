@@ -72,7 +72,7 @@ def test_a_copied_tokenizer_tokenises_as_its_origin_does(encoder, tmp_path):
 def test_a_folder_without_a_tokenizer_is_no_tokenizer(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*: check the path of the tokenizer"):
         copy_tokenizer(tmp_path / "nowhere", tmp_path / "copy")
-    with pytest.raises(Damaged, match=r"has no tokenizer\.json, of which a tokenizer consists"):
+    with pytest.raises(Damaged, match=r"has no tokenizer\.json: save, make or fetch it"):
         copy_tokenizer(tmp_path, tmp_path / "copy")
 
 
@@ -87,14 +87,14 @@ def test_a_folder_without_a_tokenizer_is_no_tokenizer(tmp_path):
             ["merges.txt", "vocab.json"],
             r"but vocab\.json, .*AutoTokenizer.*save_pretrained\(\.\.\.\)` with transformers; then",
         ),
-        (["config.json"], "consists: save, make or fetch it"),
+        (["config.json"], "save, make or fetch it"),
     ],
     ids=["SentencePiece", "BPE", "nothing"],
 )
 def test_a_folder_with_an_older_tokenizer_says_how_to_convert_it(names, advice, tmp_path):
     for name in names:
         (tmp_path / name).write_bytes(b"")
-    with pytest.raises(Damaged, match=rf"has no tokenizer\.json, of which a tokenizer .*{advice}"):
+    with pytest.raises(Damaged, match=rf"has no tokenizer\.json.*{advice}"):
         copy_tokenizer(tmp_path, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 

@@ -79,7 +79,7 @@ def test_tagged_words_have_the_tokens_of_running_text_and_both_have_a_loss(kind:
     ids = Tokenizer.from_file(str(tokenizer / "tokenizer.json")).get_vocab()
     starts, ends = tagged.values[tagged.offsets[:-1]], tagged.values[tagged.offsets[1:] - 1]
     assert {*starts.tolist()} == {ids[first]} and {*ends.tolist()} == {ids[last]}
-    assert tagged.pad_id == ids[padding] and masked.tokenizer.mask_id == ids[mask]
+    assert tagged.pad_id == ids[padding] and masked.vocabulary.mask_id == ids[mask]
     assert HEADS["token"].counts(tagged, []) == {"words": sum(map(len, WORDS))}
     for tokens in (tagged, masked):
         head = HEADS[tokens.head]

@@ -290,7 +290,7 @@ def test_parallel_texts_stand_side_by_side_and_every_50th_is_for_dev(world):
     expected = reader(first, second)["input_ids"]
     assert train.values[: train.offsets[1]].tolist() == expected
     assert expected[train.contexts[0] - 1] == reader.sep_token_id
-    assert train.tokenizer.mask_id == reader.mask_token_id and train.tokenizer.size == len(reader)
+    assert train.vocabulary.mask_id == reader.mask_token_id and train.vocabulary.size == len(reader)
 
 
 def texts_of(tokens):
@@ -591,7 +591,7 @@ def test_check_5_nineteen_in_twenty_positions_of_a_packed_text_are_tokens(world)
     lines = read_table(world / "en.parquet")["text"].to_pylist() * 25
     train, _ = splits(world, [numbered(world / "lines.parquet", lines)], documents="pack", max_length=64)
     assert train.sizes.sum() >= 0.95 * len(train) * 64
-    of_text_alone = ~np.isin(train.values[:], train.tokenizer.special_ids)
+    of_text_alone = ~np.isin(train.values[:], train.vocabulary.special_ids)
     assert of_text_alone.sum() >= 0.85 * len(train) * 64, "separators between sentences are tokens, too, but few"
 
 

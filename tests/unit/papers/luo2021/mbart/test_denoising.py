@@ -18,7 +18,7 @@ from xlgrid.papers.luo2021.mbart.denoising import Denoising, DenoisingHead, dama
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 IGNORED = -100
-TOKENIZER = Vocabulary(60, 4, (0, 1, 2, 3, 4))
+VOCABULARY = Vocabulary(60, 4, (0, 1, 2, 3, 4))
 LANGUAGES = {"en": 60, "fr": 61}
 # Texts of one part or several, each of which ends with a separator.
 PARTS = st.lists(st.lists(st.integers(5, 59), min_size=1, max_size=30), min_size=1, max_size=4)
@@ -33,7 +33,7 @@ def test_spans_have_their_share_and_leave_special_tokens(
     parts: list[list[int]], share: float, span: float, permute: bool, seed: int
 ) -> None:
     ids, settings = text(parts), Denoising(share=share, span=span, permute=permute)
-    damaged = damage(ids, TOKENIZER, settings, share, np.random.default_rng(seed))
+    damaged = damage(ids, VOCABULARY, settings, share, np.random.default_rng(seed))
     words = ids != 2
     assert damaged.is_masked.sum() == max(1, round(share * words.sum()))
     assert not damaged.is_masked[~words].any()
@@ -45,7 +45,7 @@ def test_spans_have_their_share_and_leave_special_tokens(
         assert sorted(kept) == sorted(expected)
     else:
         assert kept.tolist() == expected.tolist()
-    again = damage(ids, TOKENIZER, settings, share, np.random.default_rng(seed))
+    again = damage(ids, VOCABULARY, settings, share, np.random.default_rng(seed))
     assert np.array_equal(again.ids, damaged.ids) and np.array_equal(again.is_masked, damaged.is_masked)
 
 
@@ -53,7 +53,7 @@ def test_a_span_becomes_one_mask_and_a_span_of_no_tokens_a_further_one() -> None
     ids = text([[*range(5, 59)]])
     lengths, masks, runs = [], 0, 0
     for seed in range(300):
-        damaged = damage(ids, TOKENIZER, Denoising(), 0.35, np.random.default_rng(seed))
+        damaged = damage(ids, VOCABULARY, Denoising(), 0.35, np.random.default_rng(seed))
         edges = np.diff(np.concatenate([[0], damaged.is_masked.astype(int), [0]]))
         starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
         lengths += (ends - starts).tolist()
@@ -66,7 +66,7 @@ def test_a_span_becomes_one_mask_and_a_span_of_no_tokens_a_further_one() -> None
 
 def test_every_token_is_masked_about_equally_often() -> None:
     ids = text([[*range(5, 45)]])
-    masked = sum(damage(ids, TOKENIZER, Denoising(), 0.35, np.random.default_rng(n)).is_masked for n in range(3000))
+    masked = sum(damage(ids, VOCABULARY, Denoising(), 0.35, np.random.default_rng(n)).is_masked for n in range(3000))
     # Spans lie between gaps drawn evenly, so that tokens at the ends are masked a little less often.
     assert np.abs(masked[4:36] / 3000 - 0.36).max() < 0.06 and masked[-1] == 0
 
@@ -76,7 +76,7 @@ def test_parts_change_places_and_separators_stay() -> None:
     settings = Denoising.model_validate({"noise": "tokens"})
     orders = set()
     for seed in range(60):
-        damaged = damage(ids, TOKENIZER, settings, 0.0, np.random.default_rng(seed))
+        damaged = damage(ids, VOCABULARY, settings, 0.0, np.random.default_rng(seed))
         orders.add(tuple(damaged.ids.tolist()))
     pieces = [(5, 6), (7,), (8, 9, 10)]
     assert len(orders) == 6
@@ -90,7 +90,7 @@ def test_noise_of_tokens_is_that_of_mlm() -> None:
     settings = Denoising.model_validate({"noise": "tokens", "permute": False})
     counts = np.zeros(4)
     for seed in range(400):
-        damaged = damage(ids, TOKENIZER, settings, 0.25, np.random.default_rng(seed))
+        damaged = damage(ids, VOCABULARY, settings, 0.25, np.random.default_rng(seed))
         same = damaged.ids == ids
         assert same[~damaged.is_masked].all()
         counts += [
@@ -113,7 +113,7 @@ def tokens(tmp_path: Path) -> Tokens:
     english = [([0, *range(10, 24), 2], 16), ([0, 5, 6, 7, 2], 5)]
     bitext = [([0, 30, 31, 32, 2, 2, 40, 41, 42, 43, 2], 5)]
     mixed = batches.mix([read(english, "en"), read(bitext, "en-fr")], 1)
-    return Tokens(**{**mixed.__dict__, "pad_id": 1, "tokenizer": TOKENIZER})
+    return Tokens(**{**mixed.__dict__, "pad_id": 1, "vocabulary": VOCABULARY})
 
 
 def head(**settings: object) -> DenoisingHead:

@@ -203,6 +203,6 @@ def test_a_run_with_parallel_examples_is_trained_and_evaluated_with_both_streams
     assert accuracy["plug-in", 1] < 75, (
         "parallel examples of other rows tell nothing, but for rows that are learnt by heart"
     )
-    assert scores["plug-in", 0]["stack"] == ["parallel example:en"]
+    assert scores["plug-in", 0]["stack"] == ["parallel:en"]
     record = json.loads((tmp_path / "plug-in0" / "run.json").read_text())
     assert record["dev_score"] == pytest.approx(accuracy["plug-in", 0])

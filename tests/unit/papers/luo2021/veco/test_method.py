@@ -160,7 +160,7 @@ def test_each_row_has_its_parallel_example_or_that_of_another_row_as_a_control(t
         == read.pad_id
     )
     assert [PlugIn(shuffled=each).stack("t", None) for each in (False, 0.25, True)] == [
-        ("parallel example:en",),
+        ("parallel:en",),
         ("parallel:shuffled-0.25-en",),
         ("parallel:shuffled-en",),
     ]
