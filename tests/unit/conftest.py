@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from queries_fixture import queries
+
+__all__ = ["queries"]
 
 # How long an example takes is no property of the code on a busy machine.
 settings.register_profile("any-machine", deadline=None)

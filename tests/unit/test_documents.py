@@ -4,8 +4,10 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 from typing import get_args
@@ -14,6 +16,7 @@ import pytest
 import yaml
 from module_fixture import load_module
 from pydantic import TypeAdapter
+from shipped import STUDIES
 
 from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
@@ -22,6 +25,7 @@ from xlgrid.products.data import Data
 from xlgrid.products.product import Product
 from xlgrid.products.train import Run
 from xlgrid.study.encoders import AnyEncoder
+from xlgrid.study.load import read_lineage
 
 ROOT = Path(__file__).parents[2]
 PATTERNS = ("*.md", "docs/**/*.md", "packages/*/*.md", "benchmarks/*.md", "reference/*/*.md", "results/README.md")
@@ -284,3 +288,26 @@ def test_a_command_that_compares_numbers_finds_its_tests(command: str) -> None:
     )
     wanted = words[words.index("-k") + 1].split(" or ") if "-k" in words else ["test"]
     assert [word for word in wanted if word.lower() not in names.lower()] == []
+
+
+def test_the_example_of_a_study_that_extends_takes_what_it_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "study.md").read_text()
+    [example] = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extends: demo" in block]
+    (tmp_path / "own.yaml").write_text(example)
+    plan = load_plan(tmp_path / "own.yaml")
+    runs, cells = (Counter(result.study for result in results) for results in (plan.runs, plan.cells))
+    assert (runs["own"], cells["own"], cells["demo"]) == (4, 40, 224)
+    assert "trains four runs, evaluates 40 cells, and shows them beside the demo's 224" in " ".join(page.split())
+
+
+def test_the_example_of_a_study_that_replaces_is_a_study(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "how-to" / "study.md").read_text(), re.DOTALL)
+    [example] = [block for block in blocks if "replace:" in block]
+    shutil.copy(STUDIES["pfeiffer2020"], tmp_path)
+    mini = {"scratch": {"kind": "xlmr", "languages": ["qa1", "qb1"]}}
+    encoders = {"encoders": dict.fromkeys(("mini-xlmr", "mini-bert", "mini-xlmr-large"), mini)}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({**yaml.safe_load(example), "title": "t", **encoders}))
+    study = read_lineage(tmp_path / "own.yaml")[0].study
+    assert study.grids["ner"].encoder == ["mini-xlmr"]
+    assert study.grids["ner-encoders"].encoder == ["mini-bert", "mini-xlmr-large"]
+    assert study.groups["ner"] == ["qa1", "qb1"] and study.grids["xcopa"].source == ["qa1"]

@@ -71,7 +71,7 @@ def test_a_study_names_the_schema_in_its_first_line(path: Path) -> None:
         ({"title": None}, "title"),
         ({"tasks": {"ner": {"kind": "wikiann", "max_lenght": 64}}}, "max_lenght"),
         ({"tasks": {"ner": {"kind": "wikiann", "options": {"m": 4000}}}}, "tasks.ner.options"),
-        ({"methods": {"x": {"base": "madx", "options": {"wiring": "papers"}}}}, "methods.x.options.wiring"),
+        ({"methods": {"x": {"base": "bitfit", "options": {"bert_head": "papers"}}}}, "methods.x.options.bert_head"),
         ({"training": [{"set": {"lr": "high"}}]}, "training.0.set.lr"),
         ({"exhibits": {"t": {"kind": "tabel", "title": "t"}}}, "exhibits.t.kind"),
         ({"exhibits": {"t": {"kind": "table", "title": "t", "columns": "target"}}}, "exhibits.t: 'rows'"),

@@ -12,9 +12,6 @@ import pytest
 from project import ROOT
 from shipped import PUBLISHED
 
-# Tests of the core whose example is a part of a paper. No name is added here: a new test of the core has an example of the core.
-EXAMPLES = ROOT / "tests" / "unit" / "papers" / "examples.txt"
-
 
 def without(paper: str, folder: Path) -> Path:
     """Copy this project without a paper: without its folder, its entry points, and its tests."""
@@ -55,13 +52,11 @@ def test_the_demo_is_checked_and_planned_without_a_paper(paper: str, tmp_path: P
 @pytest.mark.thorough
 @pytest.mark.parametrize("paper", PUBLISHED)
 def test_the_tests_of_the_core_pass_without_a_paper(paper: str, tmp_path: Path) -> None:
-    """All but those of the pages, which tell of the paper, and those whose example is still a part of a paper.
+    """All but those of the pages, which tell of the paper.
 
     The schema of studies is written anew, as it is after any change of a part.
     """
     folder = without(paper, tmp_path / "project")
     run(folder, "docs/study_reference.py")
     left = [f"--ignore=tests/unit/{name}" for name in ("papers", "test_documents.py")]
-    for name in EXAMPLES.read_text().split():
-        left.append(f"--{'deselect' if '::' in name else 'ignore'}=tests/unit/{name}")
     run(folder, "-m", "pytest", "-m", "not slow and not thorough", "-p", "no:cacheprovider", "tests/unit", *left)

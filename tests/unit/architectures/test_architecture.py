@@ -177,11 +177,6 @@ def test_pairs_are_read_from_a_task_of_their_own_if_it_is_named() -> None:
     assert architecture_of(PAIRS).task_of("en-fr") == "pretraining"
 
 
-def test_a_key_of_another_architecture_names_it_where_no_architecture_is_stated() -> None:
-    with pytest.raises(ValueError, match=r"'reduction' is for .*set `architecture: shared or xmod`; unknown key 'foo'"):
-        architecture_of({"languages": ["en"], "reduction": 2, "foo": 1})
-
-
 class Electra(Architecture):
     """An encoder of a type whose models transformers finds by its Auto classes."""
 

@@ -9,9 +9,10 @@ from tokenizers_fixture import tokenizer_of
 from transformers import AutoModel, AutoModelForMaskedLM, RobertaConfig, XmodConfig
 
 from xlgrid.data.encoders import copy_encoder, copy_tokenizer
+from xlgrid.heads import families
 
 # Name -> the class and the sizes of the configuration, and the kind of the tokenizer.
-PUBLISHED: dict[str, tuple[Any, dict[str, Any], str]] = {
+_PUBLISHED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "bert": (*FAMILIES["bert"], "wordpiece"),
     "xlm-roberta": (*FAMILIES["xlmr"], "unigram"),
     "roberta": (RobertaConfig, SIZE, "bytes after spaces"),
@@ -22,6 +23,8 @@ PUBLISHED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "mmbert": (*FAMILIES["modernbert"], "bytes of unknown letters"),
     "eurobert": (*FAMILIES["eurobert"], "bytes of eurobert"),
 }
+# Those of families that are installed.
+PUBLISHED = {kind: each for kind, each in _PUBLISHED.items() if each[0].model_type in families.FAMILIES}
 
 
 def publish(kind: str, folder: Path, has_lm_head: bool = True, dtype: torch.dtype = torch.float32) -> Path:

@@ -20,7 +20,6 @@ from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.languages.sources import Target
-from xlgrid.methods import METHODS, Method
 from xlgrid.models import load
 from xlgrid.results import records
 from xlgrid.training.loop import train
@@ -215,25 +214,19 @@ START = {"task": "mlm", "method": "text"}
 QUERY = "roberta.encoder.layer.0.attention.self.query"
 
 
-class Query(Method):
-    """Full fine-tuning, of which the queries belong to a language."""
-
-    def is_language_specific(self, name: str) -> bool:
-        return ".query." in name
-
-
 @pytest.fixture
-def evaluated(cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def evaluated(
+    cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queries: None
+) -> dict[str, Any]:
     """A run whose queries are language-specific, and that begins with the text of en; en and fr have text runs with a checkpoint, each of one number all over."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(METHODS, "query", Query)
     shape = {f"{QUERY}.weight": (16, 16), f"{QUERY}.bias": (16,)}
     for place, number in {"en/delta": 1, "fr/delta": 2, "fr/step10": 3, "en/step10": 4}.items():
         path = tmp_path / f"text/{place}.safetensors"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_record(path.parent)
         save_file({name: torch.full(size, float(number)) for name, size in shape.items()}, path, {"digest": "d"})
-    return cell_inputs | {"run": train_from_text("query", cell_inputs, tmp_path / "run")}
+    return cell_inputs | {"run": train_from_text("queries", cell_inputs, tmp_path / "run")}
 
 
 def train_from_text(base: str, cell_inputs: dict[str, Any], folder: Path) -> Path:

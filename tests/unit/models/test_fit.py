@@ -38,7 +38,7 @@ PAIRS = [(head, name) for head, methods in CHOSEN.items() for name in methods]
 EVERY = [(kind, head, name) for kind in TYPES for head, name in PAIRS]
 # A type that xlgrid does not know meets two pairs of a head and a method, and so each pair meets several types.
 COVERED = [
-    (kind, *PAIRS[(5 * number + shift) % len(PAIRS)])
+    (kind, *PAIRS[(3 * number + shift) % len(PAIRS)])
     for number, kind in enumerate(kind for kind in TYPES if kind not in FAMILIES)
     for shift in (0, 13)
 ]

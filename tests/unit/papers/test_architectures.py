@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from xlgrid.architectures.scratch import architecture_of
 from xlgrid.study.checks import problems
 from xlgrid.study.schema import Study
 
@@ -35,3 +37,8 @@ def test_the_studies_of_the_pages_about_architectures_are_valid() -> None:
     ]
     embeddings = "roberta.embeddings.word_embeddings.weight"
     assert [scratch.trains_weight(embeddings) for scratch in stages.values() if scratch] == [False, True, True]
+
+
+def test_a_key_of_another_architecture_names_it_where_no_architecture_is_stated() -> None:
+    with pytest.raises(ValueError, match=r"'reduction' is for .*set `architecture: shared or xmod`; unknown key 'foo'"):
+        architecture_of({"languages": ["en"], "reduction": 2, "foo": 1})

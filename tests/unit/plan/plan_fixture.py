@@ -79,8 +79,8 @@ tasks:
 methods:
   full-ft: {}
   bitfit: {}
-  query: {base: qcross, options: {tune: query, p_mask: 1}}
-  pair: {base: qcross, start: {task: mlm, method: query, pairs: [en-fr, en-de]}}
+  query: {base: queries, options: {tune: query}}
+  pair: {base: queries, start: {task: mlm, method: query, pairs: [en-fr, en-de]}}
 training:
   - set: {epochs: 2, batch_size: 32, evaluations: 4}
   - {when: {method: bitfit}, set: {epochs: 3, curriculum: [{epochs: 1, max_depth: 0}]}}
@@ -92,9 +92,6 @@ exhibits:
   full: {kind: table, title: Full, select: {method: full-ft}, rows: [source], columns: target}
   biases: {kind: table, title: Biases, select: {method: bitfit, source: en}, rows: [source], columns: target}
   pairs: {kind: table, title: Pairs, select: {method: pair, target: [en-fr, de-en]}, rows: [source], columns: target}
-  masks: {kind: masks, title: Masks, methods: [pair]}
-  look: {kind: attention, title: Look, select: {method: pair}, targets: [en-fr, en-de]}
+  list: {kind: languages, title: List, columns: {Group: {x: far}}}
+groups: {far: [fr, de]}
 """
-
-
-# The words of fr and de are labelled by a run on en; `by` is the one line that tests change.

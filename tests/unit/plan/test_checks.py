@@ -10,6 +10,8 @@ from transformers import BertConfig, BertModel
 from xlgrid.plan.checks import inherited_problems
 from xlgrid.plan.load import load_plan, load_study
 
+pytestmark = pytest.mark.usefixtures("queries")
+
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
@@ -157,12 +159,12 @@ tasks:
   text: {kind: mlm}
   speech: {kind: perplexity, max_length: 64}
 methods:
-  adapter: {base: madx, options: {tune: language}}
-  madx: {start: {task: text, method: adapter}}
+  adapter: {base: queries, options: {tune: query}}
+  own: {base: queries, start: {task: text, method: adapter}}
   as-is: {}
   full-ft: {}
 grids:
-  main: {task: [rt], encoder: [e5-mlm], method: [madx, full-ft], source: [en], target: [mono], seed: [1]}
+  main: {task: [rt], encoder: [e5-mlm], method: [own, full-ft], source: [en], target: [mono], seed: [1]}
 """
 
 
@@ -198,11 +200,11 @@ def test_an_encoder_without_a_head_is_none_for_predicting_tokens(headless: Path,
 def test_an_encoder_without_a_head_is_fine_for_tasks_and_for_imported_adapters(headless: Path) -> None:
     load_study(
         write(
-            headless, HEADLESS.replace("encoder: [e5-mlm], method: [madx, full-ft]", "encoder: [e5], method: [full-ft]")
+            headless, HEADLESS.replace("encoder: [e5-mlm], method: [own, full-ft]", "encoder: [e5], method: [full-ft]")
         )
     )
-    imported = "{base: madx, options: {tune: language}, imported: {path: '{language}'}}"
-    read = HEADLESS.replace("{base: madx, options: {tune: language}}", imported).replace(
+    imported = "{base: queries, options: {tune: query}, imported: {path: '{language}'}}"
+    read = HEADLESS.replace("{base: queries, options: {tune: query}}", imported).replace(
         "encoder: [e5-mlm]", "encoder: [e5]"
     )
     load_study(write(headless, read))

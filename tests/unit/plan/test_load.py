@@ -9,6 +9,8 @@ from xlgrid.base.files import SHIPPED
 from xlgrid.plan.load import copy_study, file_in, load_plan, load_study, project_of, study_path
 from xlgrid.plan.plan import Plan
 
+pytestmark = pytest.mark.usefixtures("queries")
+
 
 def test_a_study_has_a_name_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

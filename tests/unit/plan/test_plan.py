@@ -1,13 +1,11 @@
 """A plan has the cells and runs of its study, and knows which products are those of a study that its study extends."""
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
-from shipped import STUDIES
 
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
@@ -216,14 +214,3 @@ def test_seeds_of_two_studies_are_averaged() -> None:
     plan.study.exhibit("scores").render("scores", plan, "out")
     entry = next(line for line in Path("out/scores.csv").read_text().splitlines() if line.startswith("full-ft,qb1"))
     assert ",20.0," in entry and ",3,3" in entry
-
-
-def test_the_example_of_the_documentation_takes_what_it_says() -> None:
-    page = (ROOT / "docs" / "how-to" / "study.md").read_text()
-    [example] = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extends: demo" in block]
-    Path("studies/demo.yaml").symlink_to(STUDIES["demo"])
-    Path("studies/own.yaml").write_text(example)
-    plan = load_plan("own")
-    runs, cells = (Counter(result.study for result in results) for results in (plan.runs, plan.cells))
-    assert (runs["own"], cells["own"], cells["demo"]) == (4, 40, 224)
-    assert "trains four runs, evaluates 40 cells, and shows them beside the demo's 224" in " ".join(page.split())

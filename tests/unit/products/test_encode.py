@@ -4,6 +4,7 @@ import json
 import shlex
 from dataclasses import replace
 
+import pytest
 from plan_fixture import begun
 from products_fixture import CELL
 
@@ -71,8 +72,9 @@ def test_an_encoder_reads_bitext_as_tokens_of_the_task_that_it_names(plan: Plan)
     assert Data("tiny", "opus", "qa1-qb1", "train") in whole.rests_on(Encoder("tiny", "more"))
 
 
+@pytest.mark.usefixtures("queries")
 def test_a_method_that_reads_a_second_language_has_tokens_of_both() -> None:
-    scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"]}
+    scratch = {"kind": "xlmr", "languages": ["en", "fr"]}
     axes = {"task": ["nli"], "encoder": ["mini"], "seed": [1], "source": ["fr+en"], "target": ["de"]}
     study = Study(
         name="s",
@@ -80,7 +82,7 @@ def test_a_method_that_reads_a_second_language_has_tokens_of_both() -> None:
         languages=["en", "fr", "de"],
         encoders={"mini": {"scratch": scratch}},
         tasks={"nli": {"kind": "ruletaker"}},
-        methods={"plug-in": {"options": {"parallel": "en"}}, "full-ft": {}},
+        methods={"plug-in": {"base": "queries", "options": {"parallel": "en"}}, "full-ft": {}},
         grids={"g": axes | {"method": ["plug-in", "full-ft"]}},
     )
     plan = Plan(study)
@@ -95,9 +97,10 @@ def test_a_method_that_reads_a_second_language_has_tokens_of_both() -> None:
     assert {*data} <= {*plan.rests_on(second)}
 
 
+@pytest.mark.usefixtures("queries")
 def test_parallel_examples_of_a_test_set_may_be_those_of_another_task() -> None:
     """Test sets that differ from language to language; training sets are translations of one another, and so is English its own parallel example."""
-    scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"]}
+    scratch = {"kind": "xlmr", "languages": ["en", "fr"]}
     data = {"local": "{language}/{split}.jsonl"}
     study = Study(
         name="s",
@@ -108,7 +111,7 @@ def test_parallel_examples_of_a_test_set_may_be_those_of_another_task() -> None:
             "nli": {"kind": "xnli", "data": data, "parallel": "in-english"},
             "in-english": {"kind": "xnli", "data": {"local": "t/{language}-en.jsonl", "languages": ["fr", "de"]}},
         },
-        methods={"plug-in": {"options": {"parallel": "en"}}},
+        methods={"plug-in": {"base": "queries", "options": {"parallel": "en"}}},
         grids={
             "g": {"task": ["nli"], "encoder": ["mini"], "method": ["plug-in"], "source": ["fr"], "target": ["en", "de"]}
             | {"seed": [1]}

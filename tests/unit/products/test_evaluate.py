@@ -62,10 +62,13 @@ def test_a_path_with_a_source_that_cannot_be_parsed_is_no_cell() -> None:
     assert Cell.parse("results/s/cells/t/e/m/en-fr-de/fr/seed1.json") is None
 
 
+OWN = {"base": "queries", "options": {"own": "embeddings"}}
+
+
 def added_languages() -> Plan:
     """Fine-tuning from a pre-trained source and from an added one, with pre-trained and added targets."""
-    scratch = {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"]}
-    axes = {"task": ["ner"], "encoder": ["mini"], "method": ["xmod"], "seed": [1]}
+    scratch = {"kind": "xlmr", "languages": ["en", "fr"]}
+    axes = {"task": ["ner"], "encoder": ["mini"], "method": ["own"], "seed": [1]}
     start = {"task": "text", "method": "add", "pairs": ["de", "ru"], "missing": "none"}
     study = Study(
         name="s",
@@ -74,12 +77,13 @@ def added_languages() -> Plan:
         tokenizers={f"own-{code}": {"kind": "xlmr", "languages": [code]} for code in ("de", "ru")},
         encoders={"mini": {"scratch": scratch}},
         tasks={"ner": {"kind": "ruletaker"}, "text": {"kind": "mlm", "tokenizer": "own-{language}"}},
-        methods={"xmod": {"start": start}, "add": {"base": "xmod", "options": {"tune": "language"}}},
+        methods={"own": OWN | {"start": start}, "add": OWN},
         grids={"g": axes | {"source": ["en", "de"], "target": ["fr", "de", "ru"]}},
     )
     return Plan(study)
 
 
+@pytest.mark.usefixtures("queries")
 def test_a_cell_has_the_tokenizer_of_its_target_where_embeddings_belong_to_a_language() -> None:
     plan = added_languages()
     tokenizers = {(cell.source, cell.target): cell.tokenizer(plan) for cell in plan.cells}
@@ -94,6 +98,7 @@ def test_a_cell_has_the_tokenizer_of_its_target_where_embeddings_belong_to_a_lan
     assert of_runs == {"en": "mini", "de": "own-de"}
 
 
+@pytest.mark.usefixtures("queries")
 def test_a_tokenizer_that_a_language_lacks_is_named() -> None:
     study = added_languages().study
     lacking = study.model_copy(update={"tokenizers": {"own-de": study.tokenizers["own-de"]}})

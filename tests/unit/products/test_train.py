@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plan_fixture import EARLY, begun
@@ -45,16 +46,17 @@ def test_a_run_comes_back_from_its_files(run: Run) -> None:
     assert Run.parse(run.folder) is None
 
 
+@pytest.mark.usefixtures("queries")
 def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     study = begun()
-    read = study.methods["mlm"].model_copy(update={"base": "madx", "imported": FolderAdapters(path="{language}")})
+    read = study.methods["mlm"].model_copy(update={"base": "queries", "imported": FolderAdapters(path="{language}")})
     run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": FolderEncoder(path="x")}}
     plan = Plan(study.model_copy(update=changed))
     files = [product.path for product in plan.rests_on(run)]
     encoder = ["results/begun/tokenizers/mini/tokenizer.json", "results/begun/encoders/mini/model.safetensors"]
     assert files == [*encoder, f"{run.folder}/run.json"]
-    assert run.inputs(plan)["adapter"] == ["fr/adapter_config.json", "fr/adapter.safetensors"]
+    assert run.inputs(plan)["adapter"] == ["fr/adapter.safetensors"]
 
 
 def test_a_run_on_text_that_begins_with_another_rests_on_it_and_so_do_its_users() -> None:

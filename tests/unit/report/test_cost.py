@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queries: None) -> None:
     monkeypatch.chdir(tmp_path)
     Path("studies").mkdir()
     Path("studies/tiny.yaml").write_text(STUDY)

@@ -1,6 +1,9 @@
-"""A small study as a file, and variations of it."""
+"""A small study as a file, and variations of it; and one of an encoder and a method."""
 
 from pathlib import Path
+from typing import Any
+
+from xlgrid.study.schema import Study
 
 TEXT = """\
 title: a study
@@ -37,7 +40,7 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
 
 STARTED = TEXT.replace(
     "methods:\n",
-    "  mlm: {kind: mlm}\nmethods:\n  query: {base: qcross, options: {tune: query}}\n  pair: {base: qcross, start: {task: mlm, method: query, pairs: [en-fr]}}\n",
+    "  mlm: {kind: mlm}\nmethods:\n  query: {base: queries, options: {tune: query}}\n  pair: {base: queries, start: {task: mlm, method: query, pairs: [en-fr]}}\n",
 ).replace("method: [full-ft, bitfit], source: [en]", "method: [full-ft, bitfit, pair], source: [en+en-fr]")
 
 
@@ -51,8 +54,8 @@ tasks:
   ner: {kind: wikiann, data: {local: x}}
   mlm: {kind: mlm}
 methods:
-  query: {base: qcross, options: {tune: query}}
-  own: {base: qcross, start: {task: mlm, method: query}}
+  query: {base: queries, options: {tune: query}}
+  own: {base: queries, start: {task: mlm, method: query}}
 training:
   - {set: {steps: 100}}
   - {when: {task: mlm, source: fr}, set: {checkpoints: [50, 100]}}
@@ -79,3 +82,28 @@ exhibits:
 claims:
   one: {says: s, against: 50, expect: greater, select: {task: xquad}}
 """
+
+
+def of_encoder(method: dict[str, Any], encoder: dict[str, Any]) -> Study:
+    axes = {"task": ["ner"], "encoder": ["e"], "method": ["m"], "source": ["en"], "target": ["en"], "seed": [1]}
+    return Study(
+        name="s",
+        title="s",
+        languages=["en"],
+        tokenizers={"own": {"kind": "xlmr", "languages": ["en"]}},
+        encoders={"e": encoder},
+        tasks={"ner": {"kind": "ruletaker"}},
+        methods={"m": method},
+        grids={"g": axes},
+    )
+
+
+TRANSLATED = (
+    TEXT.replace("languages: [en, fr]", "languages: [en, fr, qa1, qb1]")
+    .replace("source: [en], target: [mono, en-X]", "source: [en], target: [en, fr, en-fr], languages: [en, fr]")
+    .replace("  rt: {kind", "  mt: {kind: translation, options: {n: 100}}\n  rt: {kind")
+    .replace(
+        "groups:\n",
+        "  mt: {task: [mt], encoder: [mini], method: [full-ft, bitfit], source: [qa1-qb1], target: [qa1-qb1], seed: [1]}\ngroups:\n",
+    )
+)

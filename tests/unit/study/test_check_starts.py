@@ -8,6 +8,7 @@ from study_fixture import STARTED, write
 from xlgrid.plan.load import load_study
 
 
+@pytest.mark.usefixtures("queries")
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -24,7 +25,7 @@ from xlgrid.plan.load import load_study
             "seed: [1], checkpoints: [5]}",
             "grids.main.checkpoints: cells of method full-ft are not evaluated",
         ),
-        ("full-ft: {}", "full-ft: {imported: {path: 'x/{language}'}}", "methods.full-ft.imported: .*base: madx"),
+        ("full-ft: {}", "full-ft: {imported: {path: 'x/{language}'}}", "methods.full-ft.imported: .*base: queries"),
         ("full-ft: {}", "full-ft: {imported: {path: 'x/{lang}'}}", "methods.full-ft.imported: .*'lang' in braces"),
         ("full-ft: {}", "full-ft: {imported: {path: x, hub: y/z}}", "exactly one"),
         ("full-ft: {}", "full-ft: {imported: {path: x}}", "'x' is the same for every language"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from study_fixture import QA, TEXT, write
+from study_fixture import QA, TEXT, TRANSLATED, write
 
 from xlgrid.architectures import PRETRAINING
 from xlgrid.plan.load import load_study
@@ -305,42 +305,14 @@ def test_a_language_stands_in_a_list_once(tmp_path: Path, old: str, new: str, me
         load_study(write(tmp_path, TEXT.replace(old, new, 1)))
 
 
-TRANSLATED = (
-    TEXT.replace("languages: [en, fr]", "languages: [en, fr, qa1, qb1]")
-    .replace("source: [en], target: [mono, en-X]", "source: [en], target: [en, fr, en-fr], languages: [en, fr]")
-    .replace("  rt: {kind", "  mt: {kind: translation, options: {n: 100}}\n  rt: {kind")
-    .replace("  bitfit: {}\n", "  bitfit: {}\n  last: {base: seq2seq, options: {decoder: last-1}}\n")
-    .replace(
-        "groups:\n",
-        "  mt: {task: [mt], encoder: [mini], method: [full-ft, last], source: [qa1-qb1], target: [qa1-qb1], seed: [1]}\ngroups:\n",
-    )
-)
-
-
-def test_translations_are_of_pairs_and_by_methods_for_encoder_decoders(tmp_path: Path) -> None:
-    study = load_study(write(tmp_path, TRANSLATED))
-    assert study.metrics["mt"] == ("bleu",)
-    assert study.recipe("mt", "mini", "last", "qa1-qb1", 1).options == {"decoder": "last-1"}
-
-
+@pytest.mark.usefixtures("queries")
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         (
-            "method: [full-ft, bitfit]",
-            "method: [full-ft, last]",
-            r"grids\.main\.method: last is for encoder-decoders, and task rt has none",
-        ),
-        ("decoder: last-1", "decoder: last", r"methods\.last: option decoder must be full, first-N or last-N"),
-        (
-            "{base: seq2seq, options: {decoder: last-1}}",
-            "{base: qcross}",
-            r"grids\.mt\.method: last is not for the encoder-decoders of task mt: name full-ft, bitfit or seq2seq",
-        ),
-        (
-            "decoder: last-1",
-            "decoder: last-9",
-            r"grids\.mt: method last, encoder mini: option decoder: last-9 takes 9 layers, and the encoder has",
+            "bitfit: {}",
+            "bitfit: {base: queries}",
+            r"grids\.mt\.method: bitfit is not for the encoder-decoders of task mt: name full-ft, bitfit",
         ),
         ("[qa1-qb1], target", "[en-qb1], target", r"grids\.mt: task mt cannot be generated in en"),
         ("n: 100}}\n  rt", "bleu_tokenizer: 13b}}\n  rt", "unknown tokenizer of sacrebleu '13b', did you mean '13a'"),
@@ -355,11 +327,3 @@ def test_a_mistake_about_encoder_decoders_is_named(tmp_path: Path, old: str, new
     assert old in TRANSLATED
     with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, TRANSLATED.replace(old, new)))
-
-
-def test_an_encoder_decoder_begins_with_no_run_on_text(tmp_path: Path) -> None:
-    started = TRANSLATED.replace("  mt: {kind", "  mlm: {kind: mlm}\n  mt: {kind").replace(
-        "decoder: last-1}}", "decoder: last-1}, start: {task: mlm, method: full-ft, source: qa1}}"
-    )
-    with pytest.raises(ValueError, match=r"grids\.mt\.method: runs of last begin with an MLM run, .*leave out `start`"):
-        load_study(write(tmp_path, started))

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from study_fixture import CURVE, TEXT, write
+from study_fixture import TEXT, write
 
 from xlgrid.plan.load import load_study
 from xlgrid.study.load import read_lineage
@@ -14,15 +14,6 @@ from xlgrid.study.load import read_lineage
     ("old", "new", "line", "message"),
     [
         ("languages:", "langauges:", 2, "languages"),
-        (CURVE, "{kind: masks, title: t, methods: [bitfit]}", 20, "unknown method with masks 'bitfit'"),
-        (CURVE, "{kind: masks, title: t, methods: []}", 20, "at least 1 item"),
-        (CURVE, "{kind: attention, title: t, targets: [en, fr]}", 20, "one context, got contexts in en and fr"),
-        (CURVE, "{kind: attention, title: t, targets: [en, en]}", 20, "needs two targets, got 'en' twice"),
-        (CURVE, "{kind: attention, title: t, targets: [en, en-ft]}", 20, "did you mean 'en-fr'"),
-        (CURVE, "{kind: attention, title: t, targets: [en, en-fr], select: {metric: x}}", 20, "metric"),
-        (CURVE, "{kind: parameters, title: t, encoders: [minni], methods: [bitfit]}", 20, "did you mean 'mini'"),
-        (CURVE, "{kind: parameters, title: t, encoders: [mini], methods: [bitfut]}", 20, "did you mean 'bitfit'"),
-        (CURVE, "{kind: best, title: t, select: {task: rtt}}", 20, "did you mean 'rt'"),
         ("select: {task: rt}", "blocks: [romnce]", 18, "unknown group of the study 'romnce', did you mean 'romance'"),
         ("{method: bitfit}", "{base: bitfut}", 12, "unknown base 'bitfut', did you mean 'bitfit'"),
         ("seed: [1]", "sead: [1]", 14, "seed"),

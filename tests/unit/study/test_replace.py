@@ -1,13 +1,11 @@
 """A study that extends another replaces names in all that it inherits."""
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from shipped import STUDIES
 from study_fixture import TEXT, write
 
 from xlgrid.study.load import read_lineage
@@ -113,20 +111,6 @@ def test_a_mistake_of_the_extended_study_is_named_with_its_own_line(key: str, tm
     write(tmp_path, "extends: parent\nlanguages: [en]\n", "child.yaml")
     with pytest.raises(ValueError, match=rf"parent\.yaml:\d+: {key}: "):
         read_lineage(tmp_path / "child.yaml")
-
-
-def test_the_example_of_the_documentation_is_a_study(tmp_path: Path) -> None:
-    root = Path(__file__).parents[3]
-    blocks = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "how-to" / "study.md").read_text(), re.DOTALL)
-    [example] = [block for block in blocks if "replace:" in block]
-    shutil.copy(STUDIES["pfeiffer2020"], tmp_path)
-    mini = {"scratch": {"kind": "xlmr", "languages": ["qa1", "qb1"]}}
-    encoders = {"encoders": dict.fromkeys(("mini-xlmr", "mini-bert", "mini-xlmr-large"), mini)}
-    (tmp_path / "own.yaml").write_text(yaml.safe_dump({**yaml.safe_load(example), "title": "t", **encoders}))
-    study = read_lineage(tmp_path / "own.yaml")[0].study
-    assert study.grids["ner"].encoder == ["mini-xlmr"]
-    assert study.grids["ner-encoders"].encoder == ["mini-bert", "mini-xlmr-large"]
-    assert study.groups["ner"] == ["qa1", "qb1"] and study.grids["xcopa"].source == ["qa1"]
 
 
 def test_the_names_that_a_paper_gives_to_groups_stay() -> None:

@@ -103,7 +103,7 @@ def weights_of(model: Any) -> dict[str, torch.Tensor]:
 def test_every_family_of_the_table_is_here() -> None:
     types = {maker.model_type for maker, _, _ in PUBLISHED.values()}
     assert types == {*FAMILIES}, "write the layout of the new family into published_fixture.py, and its head here"
-    assert WEIGHTS.keys() == PUBLISHED.keys()
+    assert WEIGHTS.keys() >= PUBLISHED.keys()
 
 
 def test_the_encoder_stays_as_it_is_to_the_bit(world: World) -> None:

@@ -11,8 +11,10 @@ from transformers import AutoConfig, XLMRobertaForTokenClassification
 
 from xlgrid.data.published import HUB
 from xlgrid.methods import make
-from xlgrid.papers.pfeiffer2020.parameters import added
+from xlgrid.papers.pfeiffer2020.parameters import Parameters, added
 from xlgrid.plan.plan import Plan
+from xlgrid.products.exhibits import Exhibit
+from xlgrid.study.encoders import FolderEncoder, HubEncoder
 from xlgrid.study.schema import Study
 
 HIDDEN, LAYERS, TOKENIZER, INTERMEDIATE, POSITIONS = 8, 2, 100, 16, 512
@@ -161,3 +163,11 @@ def test_a_published_language_adapter_is_as_large_as_ours() -> None:
         make("madx", {"tune": "language"}).install(model)
     names = [name for name, _ in model.named_parameters() if make("madx", {"tune": "language"}).trains(name)]
     assert sum(dict(model.named_parameters())[name].numel() for name in names) == 7_387_776
+
+
+def test_a_count_reads_the_encoders_whose_sizes_are_not_known_without_them() -> None:
+    base, mine = HubEncoder(hub="FacebookAI/xlm-roberta-base"), FolderEncoder(path="encoder")
+    sizes = Parameters(title="Sizes", encoders=("tiny", "mine", "base"), methods=("bitfit",))
+    changes = {"encoders": study().encoders | {"base": base, "mine": mine}, "exhibits": {"sizes": sizes}}
+    files = [f"results/s/encoders/{name}/model.safetensors" for name in ("tiny", "mine")]
+    assert Exhibit("s", "sizes").inputs(Plan(study().model_copy(update=changes)))["encoders"] == files

@@ -2,8 +2,10 @@
 
 from dataclasses import fields
 
+import pytest
+
 from xlgrid.heads import HEADS
-from xlgrid.heads.families import FAMILIES, has_modules
+from xlgrid.heads.families import FAMILIES, has_modules, is_pretrained_module, module_of
 
 
 def test_an_xmod_is_an_xlmr_with_modules_for_languages() -> None:
@@ -16,3 +18,15 @@ def test_a_decoder_has_no_modules_for_languages() -> None:
     xmod = FAMILIES["xmod"]
     problem = xmod.problem(HEADS["seq2seq"])
     assert problem and "name an encoder without them" in problem and xmod.problem(HEADS["token"]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "pretrained"),
+    [
+        ("roberta.encoder.layer.0.output.adapter_modules.en_XX.dense1.weight", "en_XX", True),
+        ("encoder.layer.11.output.adapter_modules.added.dense2.bias", "added", False),
+        ("roberta.encoder.layer.0.output.adapter_modules.shared.dense2.bias", "shared", False),
+    ],
+)
+def test_the_module_of_a_parameter(name: str, module: str, pretrained: bool) -> None:
+    assert (module_of(name), is_pretrained_module(name)) == (module, pretrained)

@@ -7,6 +7,8 @@ from study_fixture import SPOKEN, write
 
 from xlgrid.plan.load import load_study
 
+pytestmark = pytest.mark.usefixtures("queries")
+
 
 def test_dev_targets_have_a_module(tmp_path: Path) -> None:
     text = SPOKEN.replace("kind: bert, languages: [en]", "kind: xlmr, architecture: xmod, languages: [en]")
@@ -36,9 +38,9 @@ def test_dev_targets_have_a_module(tmp_path: Path) -> None:
 def test_embeddings_are_drawn_at_random_in_a_tokenizer_of_the_text_only(tmp_path: Path) -> None:
     text = SPOKEN[: SPOKEN.index("training:")].replace("mini: ", "base: ").replace("kind: bert,", "kind: xlmr,")
     text = text.replace(
-        "{base: qcross, options: {tune: query}}", "{base: xmod, options: {tune: language, overlap: random}}"
+        "{base: queries, options: {tune: query}}", "{base: xmod, options: {tune: language, overlap: random}}"
     )
-    text = text.replace("{base: qcross, start: {", "{base: xmod, start: {")
+    text = text.replace("{base: queries, start: {", "{base: xmod, start: {")
     text += "tokenizers: {new: {kind: xlmr, languages: [fr]}, base: {kind: xlmr, languages: [en]}}\ngrids:\n"
     text = text.replace("languages: [en]}}\ntasks", "languages: [en]}, tokenizer: base}\ntasks").replace(
         "  base: {s", "  e: {s"

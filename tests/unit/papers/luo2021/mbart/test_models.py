@@ -12,6 +12,7 @@ from transformers import MBartConfig, MBartForConditionalGeneration, MBartForSeq
 
 from xlgrid.base.arrays import Segments
 from xlgrid.heads import HEADS
+from xlgrid.heads.probe import type_problem
 from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models.load import check_positions, load_model
@@ -126,3 +127,7 @@ def test_other_heads_are_refused(encoder: Path) -> None:
     for head in ("span", "mlm", "embed"):
         with pytest.raises(ValueError, match=f"for tasks with the heads sequence and seq2seq, got {head}"):
             load_model(encoder, HEADS[head], 0)
+
+
+def test_an_mbart_is_no_problem() -> None:
+    assert type_problem({"model_type": "mbart", "d_model": 16}) is None

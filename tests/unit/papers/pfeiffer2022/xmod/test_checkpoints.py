@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from scratch_fixture import encoder_of
 from tokenizers import Tokenizer
-from xmod_fixture import MAPPING, RELEASED, logits, save, transformers_model
+from transformers import XmodForMaskedLM
+from xmod_fixture import MAPPING, RELEASED, batch, logits, save, transformers_model
 
 from xlgrid.data.encoders import copy_encoder
 
@@ -62,3 +64,20 @@ def test_modules_that_do_not_fit_are_refused_when_the_encoder_is_taken_over(
     (source / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(ValueError, match=message):
         copy_encoder(source, tokenizer, tmp_path / "taken")
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_published_checkpoint_gives_the_logits_of_transformers(
+    published: Any, tokenizer: Path, tmp_path: Path, pickled: bool
+) -> None:
+    copy_encoder(save(published, tmp_path / "published", pickled), tokenizer, tmp_path / "taken", MAPPING)
+    config = json.loads((tmp_path / "taken" / "config.json").read_text())
+    assert config["languages"] == ["en", "fr_XX", "sw"], "languages that are not in the mapping keep their names"
+    for language, number in (("en", 0), ("sw", 2)):
+        with torch.no_grad():
+            expected = published(**batch(3), lang_ids=torch.full((3,), number)).logits
+        assert torch.equal(logits(tmp_path / "taken", language), expected)
+    read, about = XmodForMaskedLM.from_pretrained(tmp_path / "taken", output_loading_info=True)
+    assert not about["missing_keys"] and not about["unexpected_keys"]
+    with torch.no_grad():
+        assert torch.equal(read.eval()(**batch(3), lang_ids=torch.full((3,), 2)).logits, expected)

@@ -1,0 +1,49 @@
+"""Mistakes about the method for encoder-decoders are told before any job."""
+
+from pathlib import Path
+
+import pytest
+from study_fixture import TRANSLATED as PLAIN
+from study_fixture import write
+
+from xlgrid.plan.load import load_study
+
+TRANSLATED = PLAIN.replace(
+    "  bitfit: {}\n", "  bitfit: {}\n  last: {base: seq2seq, options: {decoder: last-1}}\n"
+).replace("[full-ft, bitfit], source: [qa1", "[full-ft, last], source: [qa1")
+
+
+def test_translations_are_of_pairs_and_by_methods_for_encoder_decoders(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, TRANSLATED))
+    assert study.metrics["mt"] == ("bleu",)
+    assert study.recipe("mt", "mini", "last", "qa1-qb1", 1).options == {"decoder": "last-1"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "method: [full-ft, bitfit]",
+            "method: [full-ft, last]",
+            r"grids\.main\.method: last is for encoder-decoders, and task rt has none",
+        ),
+        ("decoder: last-1", "decoder: last", r"methods\.last: option decoder must be full, first-N or last-N"),
+        (
+            "decoder: last-1",
+            "decoder: last-9",
+            r"grids\.mt: method last, encoder mini: option decoder: last-9 takes 9 layers, and the encoder has",
+        ),
+    ],
+)
+def test_a_mistake_about_encoder_decoders_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in TRANSLATED
+    with pytest.raises(ValueError, match=message):
+        load_study(write(tmp_path, TRANSLATED.replace(old, new)))
+
+
+def test_an_encoder_decoder_begins_with_no_run_on_text(tmp_path: Path) -> None:
+    started = TRANSLATED.replace("  mt: {kind", "  mlm: {kind: mlm}\n  mt: {kind").replace(
+        "decoder: last-1}}", "decoder: last-1}, start: {task: mlm, method: full-ft, source: qa1}}"
+    )
+    with pytest.raises(ValueError, match=r"grids\.mt\.method: runs of last begin with an MLM run, .*leave out `start`"):
+        load_study(write(tmp_path, started))
