@@ -81,7 +81,7 @@ def read(
     A line on stderr gives the reason, unless there is no state.
 
     Args:
-        checkpoints: the steps after which the run writes its weights. The checkpoints before the state's step must exist.
+        checkpoints: the steps after which the run writes its weights. Earlier checkpoints than the state must exist.
         device: the device on which the tensors are needed.
     """
     import torch

@@ -19,7 +19,7 @@ from xlgrid.plan.load import load_plan, load_study
             "seed: [1], checkpoints: [50, 60]",
             "s.yaml:17: .*query in en keeps 50, 100, not 60",
         ),
-        ("seed: [1], checkpoints: [50, 100]", "seed: [1], checkpoints: [50, 50]", "s.yaml:17: .*a step stands twice"),
+        ("seed: [1], checkpoints: [50, 100]", "seed: [1], checkpoints: [50, 50]", "s.yaml:17: .*twice"),
         ("source: fr}, set: {checkpoints: [50, 100]}", "source: fr}, set: {}", "query in fr keeps none, not 50, 100"),
         (
             "source: en}, set: {checkpoints: [50, 100]}",

@@ -47,7 +47,7 @@ def test_encoders_share_a_tokenizer_of_the_study_or_of_another_encoder(tmp_path:
             "[en, fr], size",
             "[en, sw], size",
             8,
-            "unknown language, which `languages` of the study must name first, 'sw'",
+            "unknown language (the study's `languages` must list it first) 'sw'",
         ),
         (
             "{kind: bert, languages: [fr]}}",

@@ -677,7 +677,7 @@ def test_a_classifier_begins_with_the_dense_layer_of_the_lm_head(encoder: Path, 
         (
             {"start": {"task": "mlm", "method": "m"}},
             {},
-            "`start` is the run of en.*: add --start",
+            r"`start` is the run of en.*: add --start",
         ),
         ({"first": "siqa"}, {}, "`first` is the run of siqa.*: add --first"),
         ({}, {"start": Path("text")}, "has no `start`, but the call names the run in text: leave out --start"),

@@ -55,7 +55,7 @@ def test_without_source_and_pairs_every_language_has_one_of_its_own() -> None:
 
 
 def test_a_start_is_one_for_all_or_one_for_each() -> None:
-    with pytest.raises(ValueError, match="give one, or neither"):
+    with pytest.raises(ValueError, match="leave out one of them"):
         Start(task="mlm", method="query", source="en-fr", pairs=PAIRS)
 
 
