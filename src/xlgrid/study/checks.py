@@ -245,7 +245,7 @@ def _decoders(study: "Study") -> Iterator[str]:
                     "can begin only with an encoder: leave out `start`"
                 )
             elif without and models == "only":
-                yield f"{place}: {key} is for encoder-decoders, but task {without[0]} has no decoder: put it into another grid"
+                yield f"{place}: {key} is for encoder-decoders, but task {without[0]} has no decoder: use two grids"
 
 
 def _architectures(study: "Study") -> Iterator[str]:

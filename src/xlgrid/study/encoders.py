@@ -656,7 +656,7 @@ def _tokenizer(plan: "Plan", encoder: Encoder) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The contents of a JSON file; empty if it is missing or damaged. The job that copies the encoder reports damage."""
+    """The contents of a JSON file; empty if it is missing or damaged (the job that copies the encoder reports it)."""
     try:
         contents = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -28,8 +28,8 @@ RELATIONS: dict[str, Callable[[Source, Target, Callable[[str], bool]], bool]] = 
 def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """The languages, pairs or mixes that a source or target in a grid means.
 
-    The name of a group means its members, and `mix:nli` means one mix of all members of the group `nli`. Any other value,
-    such as `none`, means itself.
+    The name of a group means its members, and `mix:nli` means one mix of all members of the group `nli`. Any other
+    value, such as `none`, means itself.
 
     Args:
         languages: code -> language, for the languages in the built-in groups.

@@ -119,7 +119,7 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[StudyFile,
     extended = []
     if "extends" in keys:
         if not NAME.fullmatch(str(keys["extends"])):
-            problem = f"extends: expected the name of a study, such as demo, got {keys['extends']!r}: write the name without folders and .yaml"
+            problem = f"extends: expected the name of a study, such as demo, got {keys['extends']!r}: leave out folders and .yaml"
             raise ValueError(located(problem, lines, path))
         other, files = _extended(path, keys["extends"]), (*extending, path)
         if other in files:

@@ -18,10 +18,10 @@ Rename = Callable[[str], str | None]
 class Replace(Strict):
     """New names for encoders and languages of the extended study, in everything that is inherited; null removes a name.
 
-    A language that is neither a key of `languages` here nor in the study's own `languages` is removed, too. A removed name
-    disappears from lists, and from a mix that is not in a list. If nothing would be left, the old name stays and is an
-    error, until the study states another value or removes the exhibit or claim. A key of `languages` is a language, or a
-    whole pair or mix.
+    A language that is neither a key of `languages` here nor in the study's own `languages` is removed, too. A removed
+    name disappears from lists, and from a mix that is not in a list. If nothing would be left, the old name stays and
+    is an error, until the study states another value or removes the exhibit or claim. A key of `languages` is a
+    language, or a whole pair or mix.
     """
 
     encoders: dict[str, str | None] = Field(default={}, description="old name of an encoder: new name, or null")
@@ -31,8 +31,8 @@ class Replace(Strict):
 def replaced(keys: Mapping[str, Any], names: Replace, languages: Sequence[str]) -> dict[str, Any]:
     """The keys of a study with its names replaced.
 
-    The entries of replaced encoders are dropped, and exhibits compare the new encoders with the published numbers of the
-    old ones. Published numbers of a replaced language are not compared with the new language.
+    The entries of replaced encoders are dropped, and exhibits compare the new encoders with the published numbers of
+    the old ones. Published numbers of a replaced language are not compared with the new language.
 
     Args:
         languages: the languages of the study that extends this one; empty if it has the same languages.

@@ -241,7 +241,7 @@ class Study(Strict):
 
     @property
     def report_settings(self) -> list[str]:
-        """The settings of the study that the report shows directly. Snakemake writes the report again if they change."""
+        """The settings of the study that the report shows itself. Snakemake writes the report again if they change."""
         facts = [
             [language.code, language.name, language.family, language.script, language.direction]
             for language in self.languages_used.values()
@@ -327,8 +327,8 @@ class Study(Strict):
     def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:
         """A function from (task, encoder, method, source, seed) to the resolved recipe of this run.
 
-        Matching entries of `training` apply in order. A recipe does not depend on other languages of the study, so adding
-        a language changes no run.
+        Matching entries of `training` apply in order. A recipe does not depend on other languages of the study, so
+        adding a language changes no run.
         """
         # The plan, the rules and the cost estimate call the function several times for each run.
         return cache(self._recipe)

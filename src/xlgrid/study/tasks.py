@@ -29,9 +29,9 @@ class Sizes(Splits):
 class TaskEntry(Columns):
     """A task and its data. `kind` is a benchmark with columns of its own, or a head, which needs `inputs`, `target` and `labels`.
 
-    `data` says where the data come from. Without `data`, the kinds `mlm` and `perplexity` use the texts of the study, and
-    data of other kinds are generated as `options` say. Runs of a task of kind `mlm` have no cells: they are MLM runs, with
-    whose weights runs of other tasks begin (`start` of a method).
+    `data` says where the data come from. Without `data`, the kinds `mlm` and `perplexity` use the texts of the study,
+    and data of other kinds are generated as `options` say. Runs of a task of kind `mlm` have no cells: they are MLM
+    runs, with whose weights runs of other tasks begin (`start` of a method).
     """
 
     kind: str = Field(
