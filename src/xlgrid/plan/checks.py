@@ -55,7 +55,7 @@ def _paths(plan: "Plan") -> Iterator[str]:
         )
     for name, entry in plan.study.encoders.items():
         if entry.folder and normpath(entry.folder) == normpath(Encoder(plan.study.name, name).folder):
-            yield f"encoders.{name}.path: {entry.folder} is the folder to which xlgrid copies the encoder: name another folder"
+            yield f"encoders.{name}.path: {entry.folder} is where xlgrid copies the encoder to: name another folder"
 
 
 def _older_tokenizers(plan: "Plan") -> Iterator[str]:
@@ -136,7 +136,7 @@ def _tokenizers(plan: "Plan") -> Iterator[str]:
         chain = [*run.mlm_runs(study), run] if not study.tasks[run.task].task.target else []
         other = [each.task for each in chain if each.new_tokenizer(plan)]
         if other and study.methods[run.method].imported:
-            yield f"tasks.{other[0]}.tokenizer: the runs of method {run.method} are imported, without embeddings: leave out `tokenizer`"
+            yield f"tasks.{other[0]}.tokenizer: the runs of method {run.method} are imported, without embeddings: leave it out"
             return
         if other and len(chain) > 1:
             yield (
@@ -173,10 +173,10 @@ def _steps(plan: "Plan") -> Iterator[str]:
     for run in alike.values():
         if conflict := study.recipe(*run[1:]).training.conflict:
             key, text = conflict
-            yield f"{setting[key]}: in {run.folder}, {text}, or restrict the entry to other runs with `when`"
+            yield f"{setting[key]}: in {run.folder}, {text}, or restrict the entry with `when`"
             return
         if problem := next(_dev_problems(study, run), None):
-            yield f"{setting['dev_targets']}.dev_targets: {problem}; leave it out, or restrict the entry to other runs with `when`"
+            yield f"{setting['dev_targets']}.dev_targets: {problem}; leave it out, or restrict it with `when`"
             return
 
 

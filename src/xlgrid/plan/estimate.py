@@ -225,11 +225,12 @@ class Estimate:
             ) from error
         if run not in self.plan.runs or min(steps, seconds) <= 0:
             raise ValueError(
-                f"{run_json} is from {run.folder}, which is not a training of study {self.study.name}: give a run of this study"
+                f"{run_json} is from {run.folder}, which is not a training of study {self.study.name}: give a run of "
+                "this study"
             )
         planned = self.of(run)
         speed = planned.operations * steps / planned.steps / seconds
-        name = f"the speed of {run_json}: {speed / 1e12:.3g} TFLOP/s, evaluation and the time between steps included"
+        name = f"that of {run_json}: {speed / 1e12:.3g} TFLOP/s, evaluation and the time between steps included"
         return Estimate(self.plan, Speed(name, {"bf16": speed, "fp32": speed}, 0.0))
 
     def count(self, run: Run) -> Count:

@@ -38,9 +38,9 @@ def cells(study: "Study") -> list[Cell]:
 
 
 def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:
-    """Every run that the cells `planned` need (absent: all cells of the study); a run comes after the runs with which it begins.
+    """Every run that the cells `planned`, or all cells of the study, need. Cells of methods without training need no run.
 
-    Cells of methods without training need no run.
+    A run comes after the runs with which it begins.
     """
     planned = cells(study) if planned is None else list(planned)
     needed = list(dict.fromkeys(cell.run for cell in planned if study.methods[cell.method].is_trained))

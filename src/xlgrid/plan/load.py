@@ -15,7 +15,10 @@ _YAML = (".yaml", ".yml")
 
 
 def load_plan(study: str | Path) -> Plan:
-    """Read a study, by name (`demo`) or path (`studies/demo.yaml`), and the studies that it extends; check and plan them.
+    """Read a study and the studies that it extends, check them, and plan them.
+
+    Args:
+        study: a name, such as `demo`, or a path, such as `studies/demo.yaml`.
 
     Raises:
         FileNotFoundError: there is no such study; the message names the studies that exist.
@@ -62,7 +65,7 @@ def load_study(study: str | Path) -> Study:
 
 
 def study_path(study: str | Path) -> Path:
-    """The file of a study, given its path or its name; a name is looked up in studies/ and among xlgrid's own studies."""
+    """The file of a study, given its path or its name; the file of a name is in studies/, or comes with xlgrid."""
     return _or_shipped(_in_project(study))
 
 
@@ -72,7 +75,7 @@ def study_named(name: str) -> Path:
 
 
 def named(plan: Plan) -> str:
-    """The word for the study of a plan on the command line: its name, or its path if the name does not lead to its file."""
+    """The study of a plan as an argument of a command: its name, or its path if the name does not find its file."""
     is_found = plan.path is None or plan.path.resolve() == study_named(plan.study.name).resolve()
     return plan.study.name if is_found else str(plan.path)
 

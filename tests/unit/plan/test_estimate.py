@@ -132,7 +132,7 @@ def test_a_run_that_took_twice_as_long_doubles_all_hours() -> None:
     ("changes", "message"),
     [
         ({"recipe": RUN._asdict() | {"seed": 9}}, "no training of study tiny"),
-        ({"recipe": 1}, "is no run.json"),
+        ({"recipe": 1}, "is not a run.json"),
         ({"seconds": 0}, "no training of study tiny"),
         ({"steps": 0}, "no training of study tiny"),
     ],
