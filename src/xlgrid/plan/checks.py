@@ -136,7 +136,7 @@ def _tokenizers(plan: "Plan") -> Iterator[str]:
         chain = [*run.mlm_runs(study), run] if not study.tasks[run.task].task.target else []
         other = [each.task for each in chain if each.new_tokenizer(plan)]
         if other and study.methods[run.method].imported:
-            yield f"tasks.{other[0]}.tokenizer: the runs of method {run.method} are imported, without embeddings: leave it out"
+            yield f"tasks.{other[0]}.tokenizer: the runs of method {run.method} are imported, with no embeddings: leave it out"
             return
         if other and len(chain) > 1:
             yield (

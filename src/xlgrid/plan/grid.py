@@ -38,9 +38,9 @@ def cells(study: "Study") -> list[Cell]:
 
 
 def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:
-    """Every run that the cells `planned`, or all cells of the study, need. Cells of methods without training need no run.
+    """Every run that the cells `planned`, or all cells of the study, need.
 
-    A run comes after the runs with which it begins.
+    A run comes after the runs with which it begins. Cells of methods without training need no run.
     """
     planned = cells(study) if planned is None else list(planned)
     needed = list(dict.fromkeys(cell.run for cell in planned if study.methods[cell.method].is_trained))

@@ -84,7 +84,7 @@ class Plan:
 
     @cached_property
     def products(self) -> list[Product]:
-        """The report and everything from which it is made, one product for each job; a product comes after its inputs."""
+        """The report and everything from which it is made: one product for each job, each after its inputs."""
         study = self.study
         results: list[Product] = [*self.runs, *self.cells, *self.shown, *self.encoders_read]
         products = dict.fromkeys(product for result in results for product in self.rests_on(result))
@@ -168,7 +168,7 @@ class Plan:
         return "; ".join(f"{' and '.join(of_kinds)} are those of {study}" for study, of_kinds in counts.items())
 
     def rests_on(self, product: Product) -> list[Product]:
-        """The product and everything from which it is made, one product for each job; a product comes after its inputs."""
+        """The product and everything from which it is made: one product for each job, each after its inputs."""
         product = product.of_job(self.study)
         if product not in self.chains:
             chain: dict[Product, None] = {}

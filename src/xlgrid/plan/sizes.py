@@ -62,7 +62,7 @@ class DataSizes:
         return known_size or (local and local.num_rows)
 
     def _text(self, code: str) -> int | None:
-        """The number of rows in the text of a language; None for a text from elsewhere that is not on this machine yet."""
+        """The number of rows in the text of a language; None for a text from elsewhere that is not fetched yet."""
         text, product = self.plan.study.text, self.plan.owned(Text(self.plan.study.name, code))
         return _rows(product) or (None if text.fetches(code) else text.sentences)
 

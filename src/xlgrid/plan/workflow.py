@@ -1,4 +1,4 @@
-"""Functions for the Snakemake rules: the studies of a command, the files that a rule makes, and the inputs of a rule."""
+"""Functions for Snakemake rules: the studies of a command, the files that a rule makes, and the inputs of a rule."""
 
 import os
 import re
@@ -59,7 +59,7 @@ class Command(NamedTuple):
 
 
 def read_command(arguments: Sequence[str], default_study: str) -> Command:
-    """The targets of the command with these arguments. Rules cannot ask Snakemake for them, but its parser is public."""
+    """The targets of the command with these arguments. Snakemake does not tell rules, but its parser is public."""
     from snakemake.cli import get_argument_parser
 
     # The options in profiles are not read, but they name no targets.
@@ -178,7 +178,7 @@ def _begin(paths: Iterable[str]) -> str:
 
 
 def downloads_of(plans: Mapping[str, Plan]) -> Downloads:
-    """The files that the rules download for all studies. Entries of a study win over entries of studies that it extends."""
+    """The files that the rules download for all studies. A study's entries win over those of studies that it extends."""
     # A plan comes after the plans of the studies that it extends.
     return Downloads(plan.study.downloads for plan in reversed([*plans.values()]))
 

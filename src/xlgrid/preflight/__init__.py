@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class State(Enum):
-    """The result of a check: the mark that is printed before its line. Lines are printed in the order of these marks."""
+    """The result of a check, as the mark before its line. Lines are printed in the order of these marks."""
 
     PROBLEM = "✗"
     OPEN = "?"

@@ -72,7 +72,7 @@ def exhibit_lines(plan: Plan) -> Iterator[Line]:
 
 
 def claim_lines(plan: Plan) -> Iterator[Line]:
-    """A line for each number of planned seeds: the smallest effects that its claims can show, or why there is no verdict.
+    """A line for each number of planned seeds: the smallest effects that claims can show, or why there is no verdict.
 
     Each claim that pairs cells that are not planned has its own line. `inherited_problems` reports claims without
     cells.

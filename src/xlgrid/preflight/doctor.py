@@ -195,7 +195,7 @@ def gpu_line() -> Line:
         advice = "install the build of torch for CUDA, which is the one on PyPI"
         if cuda:
             needs = f"CUDA {cuda} needs" + (f" driver {oldest} or newer" if oldest else " a newer driver")
-            advice = f"{needs}: update the driver, or install torch for an older CUDA, as with `pip install torch --index-url {OLDER}`"
+            advice = f"{needs}: update the driver, or install torch for an older CUDA: `pip install torch --index-url {OLDER}`"
         return Line(
             State.PROBLEM,
             "GPUs",

@@ -1,4 +1,4 @@
-"""The files that a study needs from the network, the Snakemake command that fetches them, and advice for machines offline."""
+"""The files that a study needs from the network, the Snakemake command that fetches them, and advice on copying them."""
 
 import shlex
 from collections.abc import Iterator, Sequence

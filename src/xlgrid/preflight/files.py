@@ -1,4 +1,4 @@
-"""The products that a study takes from outside, and checks of the user's own files: data, text, tokenizers, encoders."""
+"""The data, text, tokenizers and encoders that a study takes from outside, and checks of the user's own files."""
 
 import contextlib
 import io
