@@ -94,7 +94,7 @@ COMMANDS = (
     ),
     Bad(
         "a measured run that is none",
-        "studies/mine.yaml is not a run.json (... give that of a finished run",
+        "studies/mine.yaml is not a valid run.json (... give the run.json of a finished run",
         nothing,
         "cost mine --measured studies/mine.yaml",
     ),

@@ -130,8 +130,8 @@ def tokenize(
     documents: Annotated[
         Literal["cut", "split", "pack"],
         typer.Option(
-            help="how rows of a text become inputs: long rows are shortened (cut), or become several inputs (split); pack "
-            "fills inputs with several rows"
+            help="how rows of a text become inputs: long rows are shortened (cut) or become several inputs (split); "
+            "pack fills inputs with several rows"
         ),
     ] = "cut",
     dev_rows: Annotated[int, typer.Option(help="the most rows of a text in its dev set, and in its test set")] = 10_000,

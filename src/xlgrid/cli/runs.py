@@ -47,8 +47,8 @@ def evaluate(
     cell: Annotated[
         str,
         typer.Option(
-            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED; the target qu@1000 means qu, with the checkpoint of its "
-            "MLM run after step 1000"
+            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED; the target qu@1000 means qu, with the "
+            "checkpoint of its MLM run after step 1000"
         ),
     ],
     output: Output,

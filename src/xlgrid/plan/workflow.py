@@ -178,7 +178,7 @@ def _begin(paths: Iterable[str]) -> str:
 
 
 def downloads_of(plans: Mapping[str, Plan]) -> Downloads:
-    """The files that the rules download for all studies. A study's entries win over those of studies that it extends."""
+    """The files that the rules download for all studies. A study's entries win over entries of its ancestors."""
     # A plan comes after the plans of the studies that it extends.
     return Downloads(plan.study.downloads for plan in reversed([*plans.values()]))
 

@@ -154,7 +154,7 @@ def cluster_lines(submit: bool = False) -> Iterator[Line]:
 def _job_line(cluster: str, profile: str) -> Line:
     """Run a workflow with one job of one second on a cluster."""
     thing = f"a job on {cluster}"
-    # All nodes have to see the folder of the job, so it is in the executor's folder.
+    # All nodes have to see the folder of the job, so it is in .snakemake/, like the executor's folder.
     Path(".snakemake").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="doctor-", dir=".snakemake") as folder:
         snakefile = Path(folder, "Snakefile")
@@ -195,7 +195,7 @@ def gpu_line() -> Line:
         advice = "install the build of torch for CUDA, which is the one on PyPI"
         if cuda:
             needs = f"CUDA {cuda} needs" + (f" driver {oldest} or newer" if oldest else " a newer driver")
-            advice = f"{needs}: update the driver, or install torch for an older CUDA: `pip install torch --index-url {OLDER}`"
+            advice = f"{needs}: update the driver, or install an older torch: `pip install torch --index-url {OLDER}`"
         return Line(
             State.PROBLEM,
             "GPUs",
@@ -205,10 +205,10 @@ def gpu_line() -> Line:
 
 
 def font_line() -> Line:
-    """The scripts that figures can show: those for which one of their fonts is installed."""
+    """The scripts that figures can show, because a font for them is installed."""
     from xlgrid.exhibits.drawing.plots import lacking
 
-    # One call for all words: each call reads the fonts.
+    # One call checks all words, because each call reads the fonts.
     absent = {*lacking("".join(WORDS.values()))}
     missing = [script for script, word in WORDS.items() if absent & {*word}]
     if not missing:

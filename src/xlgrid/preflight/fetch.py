@@ -1,4 +1,4 @@
-"""The files that a study needs from the network, the Snakemake command that fetches them, and advice on copying them."""
+"""The files that a study needs from the network, the Snakemake command that fetches them, and advice."""
 
 import shlex
 from collections.abc import Iterator, Sequence
