@@ -1,4 +1,4 @@
-"""The workflow, for calls of `snakemake` at the top of the project. Other workflows use workflow/Snakefile as a module."""
+"""The workflow, for calls of `snakemake` at the top of the project. Other workflows use workflow/Snakefile as module."""
 
 
 include: "workflow/Snakefile"

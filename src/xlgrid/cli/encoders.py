@@ -88,7 +88,7 @@ def fetch_encoder(
     modules: Modules = "{}",
     layers: Layers = None,
 ) -> None:
-    """Fetch an encoder from the Hub at the commit that the lock file fixes, or copy one from a folder in that layout."""
+    """Fetch an encoder from the Hub at the commit that the lock file fixes, or copy one from a folder."""
     from xlgrid.data.encoders import copy_encoder, fetch_encoder
 
     changes = json.loads(modules), layers

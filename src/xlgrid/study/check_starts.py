@@ -79,8 +79,8 @@ def first_tasks(study: "Study") -> Iterator[str]:
         ):
             if here != there:
                 yield (
-                    f"tasks.{name}.start: runs also begin with the head of task {first}, but its {what} is {there} and "
-                    f"the {what} of {name} is {here}: name a task of the same kind"
+                    f"tasks.{name}.start: runs also begin with the head of task {first}, which has {what} {there}, "
+                    f"but {name} has {what} {here}: name a task of the same kind"
                 )
 
 
