@@ -61,7 +61,7 @@ def test_encoders_share_a_tokenizer_of_the_study_or_of_another_encoder(tmp_path:
             "languages: [en]}}",
             "languages: [en], vocab: 90}}",
             4,
-            "scratch.vocab is the size of a vocabulary of its own",
+            "scratch.vocab is the size",
         ),
     ],
 )

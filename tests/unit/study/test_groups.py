@@ -93,7 +93,7 @@ def test_a_fact_that_is_not_known_is_no_fact_in_common(group: str, fact: str) ->
     with pytest.raises(ValueError, match=message):
         belongs(group, Source("fr"), Target("de"), languages, GROUPS)
     assert belongs("zero-shot", Source("fr"), Target("de"), languages, GROUPS)
-    with pytest.raises(ValueError, match=r"'family:Romance' asks for the family of each language"):
+    with pytest.raises(ValueError, match=r"'family:Romance' needs the family of each language"):
         expand("family:Romance", languages, GROUPS)
     assert expand("mono", languages, GROUPS) == ("en", "fr", "de", "ru")
 
