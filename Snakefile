@@ -1,4 +1,4 @@
-"""The workflow, for calls of `snakemake` at the top of the project. Other workflows use workflow/Snakefile as module."""
+"""The workflow, for `snakemake` at the top of the project. Other workflows use workflow/Snakefile as a module."""
 
 
 include: "workflow/Snakefile"
