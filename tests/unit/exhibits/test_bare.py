@@ -220,7 +220,7 @@ def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp
         ("source: [none]", "source: [none+en]", "grids.bare.source: "),
         ("[en, fr], seed: [1]}\n  t", "[en, fr], seed: [1, 2]}\n  t", "grids.bare.seed: without training"),
         ("  tuned: {t", "  other: {task: [perplexity], encoder: [a], method: [as-is], source: [none], target: [en], seed: [2]}\n  tuned: {t", "grids.other.seed: "),
-        ("kind: perplexity", "kind: mlm", "is of kind mlm.* leave it out"),
+        ("kind: perplexity", "kind: mlm", "is of kind mlm, whose runs are MLM runs without cells: leave it out"),
         ("kind: perplexity", "kind: xnli", "the weights of the head of perplexity would be random: name a task of kind `perplexity`"),
         ("as-is: {}", "as-is: {start: {task: perplexity, method: full-ft}}", "unknown task of kind `mlm`"),
         ("as-is: {}", "as-is: {imported: {path: 'x/{language}'}}", "only language adapters can be imported"),
