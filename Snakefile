@@ -1,8 +1,8 @@
-"""The workflow, for calls of `snakemake` at the top of the project. Other workflows take in workflow/Snakefile as a module."""
+"""The workflow, for `snakemake` at the top of the project. Other workflows use workflow/Snakefile as a module."""
 
 
 include: "workflow/Snakefile"
 
 
-# Snakemake forgets the default target of a file that is included.
+# Snakemake does not take the default target from an included file.
 workflow.default_target = "all"

@@ -1,4 +1,4 @@
-"""The plans of the studies that a command is about, and how rules ask them."""
+"""The plans of the studies that a Snakemake command names, and functions with which rules read them."""
 
 import gc
 import shutil
@@ -17,13 +17,14 @@ from xlgrid.products.report import Claims, Partial, Report, Summary
 from xlgrid.products.train import Run
 from xlgrid.preflight.doctor import elsewhere, unwritable
 
-# A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
+# For a study with many cells, Snakemake creates millions of objects, and garbage collection would take half of the
+# time.
 gc.set_threshold(1_000_000, 50, 1000)
 
-# The rules may be a module of a workflow of someone else, which has settings and files of its own.
+# Another workflow may use these rules as a module, with further settings and files.
 IS_MODULE = workflow.modifier.namespace is not None
 
-# Conda and containers bring a PATH of their own, and a workflow of someone else has results in a place of its own.
+# Conda and containers have their own PATH, and another workflow may have its results in another place.
 if not workflow.deployment_settings.deployment_method and shutil.which("xlgrid") is None:
     raise WorkflowError(elsewhere("xlgrid"))
 if not IS_MODULE and (problem := unwritable(Path("results"))):
@@ -40,7 +41,7 @@ ENVIRONMENT = workflow.source_path("../envs/xlgrid.yaml")
 # Snakemake looks for this script, which installs xlgrid, beside its copy of the file above.
 workflow.source_path("../envs/xlgrid.post-deploy.sh")
 
-# The studies that they extend make a part of their files.
+# Some files of a study are made by the studies that it extends.
 PLANS = plans.with_ancestors(NAMED)
 DOWNLOADS = plans.downloads_of(PLANS)
 
@@ -65,7 +66,7 @@ def study(wildcards):
 
 
 def inputs(kind, **fixed):
-    """The inputs, by name, of a rule that makes products of a kind; `fixed` has the fields that are no wildcards."""
+    """The inputs, by name, of a rule that makes products of a kind; `fixed` has the fields that are not wildcards."""
 
     def of_rule(wildcards):
         try:
@@ -74,8 +75,8 @@ def inputs(kind, **fixed):
         except ValueError as error:
             raise WorkflowError(str(error)) from None
         if plans.lacks_results(product, files):
-            # Snakemake leaves a deleted file alone while the files that were made from it are there, unless they have to be
-            # made again, as after `--forcerun`.
+            # If an input was deleted, Snakemake makes it again only if the files made from it have to be made again,
+            # for example with `--forcerun`.
             workflow.dag.forcefiles.add(product.path)
         return files
 
@@ -83,7 +84,7 @@ def inputs(kind, **fixed):
 
 
 def setting(name, kind, **fixed):
-    """A setting of the product of a kind that a rule makes; `fixed` has the fields that are no wildcards."""
+    """A setting of the product that a rule makes; `fixed` has the fields that are not wildcards."""
 
     def of_rule(wildcards):
         return plans.product(kind, wildcards, **fixed).settings(study(wildcards))[name]
@@ -107,7 +108,7 @@ def made_by(rule, kind):
 
 
 def job(**differing):
-    """The resources of a job: memory that grows with each attempt, an hour, and those that differ."""
+    """The resources of a job. By default, memory grows with each attempt, and the time is one hour."""
     return {"mem_mb": lambda wildcards, attempt: 8000 * attempt, "runtime": 60, **differing}
 
 
@@ -131,5 +132,6 @@ def recipe(wildcards):
 def everything(wildcards):
     plan = PLANS[plans.study_path(SETTINGS.study).stem]
     page = Report(plan.study.name).path
-    # The cells that no exhibit has, and the weights of runs, are made again after they were deleted because they are named here.
+    # All cells and runs are named here, so that Snakemake makes them again if they were deleted, even if no exhibit
+    # needs them.
     return [page, *(cell.path for cell in plan.cells), *(run.delta for run in sorted(plan.runs))]

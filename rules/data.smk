@@ -9,7 +9,7 @@ OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}
 rule meanings:
     """The meanings of a generated task, which every language expresses."""
     input:
-        # The rule needs nothing; a study that does not generate the task is refused.
+        # The rule has no inputs. This call refuses a study that does not generate the task.
         inputs(Meanings),
     output:
         "results/{study}/data/{task}/meanings.parquet",
@@ -214,14 +214,14 @@ rule join_bitext:
 
 
 rule by_hand:
-    """A file that a person has to get. `xlgrid check` says so before anything computes; this job does if it is asked for all the same."""
+    """A file that a person has to get. `xlgrid check` reports it early; this job fails with the same advice."""
     output:
         "{file}",
     log:
         "downloads/{file}.log",
     wildcard_constraints:
         file=DOWNLOADS.regex("by_hand"),
-    # Before jobs that take long.
+    # This job runs before jobs that take long.
     priority: 100
     conda:
         "../envs/xlgrid.yaml"

@@ -90,10 +90,10 @@ rule pretrain:
         # As in rule train: settings that cannot change the result are in `pace`.
         recipe=setting("recipe", Encoder),
         pace=lambda w, input: study(w).pretraining(w.encoder).pace(),
-        # A process for each GPU that the job asks for. The number changes the result by the order of sums only.
+        # One process for each GPU of the job. The number of processes changes only the order of sums in the result.
         processes=lambda w, resources: max(1, *(resources.get(name, 0) for name in ("gpu", "gpus"))),
         folder=subpath(output[0], parent=True),
-        # With the encoder that a pre-training begins with: a further parameter would train all encoders again.
+        # `train` also has the encoder with which a pre-training begins: a new param would train all encoders again.
         train=lambda w, input: [
             *(f"--begin={path}" for path in input.begin),
             *(f"--train={path}" for path in input.train),
@@ -111,7 +111,7 @@ rule pretrain:
 
 
 rule checkpoint_encoder:
-    """An encoder as it was after a step of its pre-training."""
+    """The checkpoint of an encoder after a step of its pre-training."""
     input:
         # The rule needs the encoder at the end of the pre-training.
         inputs(Encoder),

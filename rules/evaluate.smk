@@ -1,6 +1,6 @@
 """Cells: one evaluation each.
 
-REQUIRED INPUTS: a run, or an encoder alone; the tokens of the target's test set
+REQUIRED INPUTS: a run, or only an encoder; the tokens of the target's test set
 OUTPUTS: results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json
 """
 
@@ -8,7 +8,8 @@ OUTPUTS: results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{
 rule evaluate:
     """A cell: one evaluation of a run on a target."""
     input:
-        # The rule needs the run, or none of a method without training; the encoder; the test set; and the MLM run of the target.
+        # The rule needs the run (not for methods without training), the encoder, the test set, and the target's MLM
+        # run.
         inputs(Cell),
     output:
         "results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json",
@@ -18,9 +19,9 @@ rule evaluate:
         "../envs/xlgrid.yaml"
     resources:
         **job(runtime=30, gpu=SETTINGS.gpus),
-    # The path of tokens of parallel examples has a `~`, which a warm worker reads in quotes alone.
-    # There are thousands of these jobs, so nothing is computed for each: `params` would be. A cell has its seconds in it, so there
-    # is no `benchmark`, which would be as many files again.
+    # The path of tokens of parallel examples contains `~`, which a warm worker reads correctly only in quotes.
+    # There are thousands of these jobs, so the rule has no `params`, which are computed for each job. It has no
+    # `benchmark` either, which would double the number of files: a cell contains its seconds.
     shell:
         "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens:q} --output {output} --cell"
         " {wildcards.study}/{wildcards.task}/{wildcards.encoder}/{wildcards.method}/{wildcards.source}/{wildcards.target}/{wildcards.seed}"

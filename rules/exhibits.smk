@@ -9,7 +9,7 @@ OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or 
 rule table:
     """A table."""
     input:
-        # The rule needs the cells, or the attention, that it shows; and published numbers.
+        # The rule needs the cells or the attention that the table shows, and published numbers.
         inputs(Exhibit),
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex"),
@@ -50,7 +50,7 @@ use rule table as figure with:
 
 
 rule published:
-    """An exhibit beside published numbers."""
+    """The comparison of an exhibit with published numbers."""
     input:
         # The rule needs what the exhibit shows, and the published numbers.
         inputs(PublishedExhibit),

@@ -2,7 +2,7 @@
 
 REQUIRED INPUTS: every cell and exhibit of the study
 OUTPUTS: results/{study}/summary.csv, results/{study}/report.ipynb, results/{study}/report.html;
-    of a study with claims, results/{study}/claims.csv .md .html .svg too
+    for a study with claims, also results/{study}/claims.csv .md .html .svg
 """
 
 NOTEBOOK = workflow.source_path("../notebooks/report.ipynb")

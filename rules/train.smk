@@ -1,7 +1,7 @@
 """Runs: one training each.
 
-REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts, the tokenizer of text where it is not the
-    encoder's
+REQUIRED INPUTS: results/{study}/encoders/{encoder}/, the tokens of the source's parts, and, for some MLM runs, a
+    tokenizer that is not the encoder's
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
 """
 

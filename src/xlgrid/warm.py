@@ -1,4 +1,7 @@
-"""Imports the libraries of a command before a process forks to run it. The executor's workers run each command in a fork."""
+"""Imports the libraries of a command before a process forks to run the command.
+
+The workers of the submitit executor run each command in a fork.
+"""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -7,7 +10,7 @@ from pathlib import Path
 
 from xlgrid.base import provenance
 
-# `transformers` imports a thousand modules with the first model, and as many with the first tokeniser.
+# `transformers` imports about a thousand modules with the first model, and as many again with the first tokenizer.
 MODELS = (
     "xlgrid.training.recipe",
     "xlgrid.methods",
@@ -17,7 +20,7 @@ MODELS = (
     "safetensors.torch",
 )
 _EXHIBITS = ("xlgrid.plan.load", "xlgrid.exhibits.drawing.plots", "xlgrid.exhibits.drawing.sheet", "seaborn")
-# What the commands import when they run.
+# Command -> the libraries that it imports when it runs.
 LIBRARIES = {
     "meanings": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),
     "data": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),
@@ -40,20 +43,20 @@ LIBRARIES = {
 
 
 def warm_up(arguments: Sequence[str], further: Mapping[str, Sequence[str]] = {}) -> None:
-    """Import the libraries of a command, and load the encoder of an evaluation unless the last evaluation had the same.
+    """Import the libraries of a command. For `evaluate`, also load the encoder, unless it is loaded already.
 
-    The function touches no GPU and starts no thread, because neither survives a fork.
+    The function uses no GPU and starts no thread, because neither survives a fork.
 
     Args:
         arguments: the command line of `xlgrid`, without the name of the program.
-        further: command -> libraries, of the commands of papers.
+        further: command -> libraries, for commands that papers add.
     """
     command = arguments[0] if arguments else ""
     libraries = {**LIBRARIES, **further}.get(command, ())
     for library in libraries:
         import_module(library)
     if MODELS[0] in libraries:
-        # The forks ask git no more.
+        # The result is cached, so that the forks do not call git.
         provenance.commit()
     if command == "evaluate":
         import torch

@@ -94,7 +94,7 @@ COMMANDS = (
     ),
     Bad(
         "a measured run that is none",
-        "studies/mine.yaml is no run.json (... give that of a run that is done",
+        "studies/mine.yaml is not a valid run.json (... give the run.json of a finished run",
         nothing,
         "cost mine --measured studies/mine.yaml",
     ),

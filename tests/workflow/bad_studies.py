@@ -44,14 +44,14 @@ YAML = (
         "a key that stands twice",
         "title: Topics and names",
         "title: Topics\ntitle: Names",
-        "title stands twice (first in line 1): remove or rename one of the two",
+        "title is there twice (first in line 1): remove or rename one of the two",
         at="title: Names",
     ),
     _in_study(
         "two claims of one name",
         "claims:\n",
         "claims:\n  better: {says: It is.}\n",
-        "claims.better stands twice (first in line 39): remove or rename one of the two",
+        "claims.better is there twice (first in line 39): remove or rename one of the two",
         at="It is better.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The commands `xlgrid ...`, which the rules call and people can paste.
+"""The commands `xlgrid ...`. The rules call them, and users can run them by hand.
 
 Each command imports only the modules that it needs, when it runs.
 """

@@ -1,4 +1,4 @@
-"""The program `xlgrid`: its commands in their sections, and the start and the end of its process."""
+"""The program `xlgrid`: its commands, in sections, and the start and end of its process."""
 
 import gc
 import os
@@ -18,7 +18,7 @@ from xlgrid.cli.options import Commands
 
 # The commands that papers add.
 _OF_PAPERS = Extensible[Any]("command", "xlgrid.commands", {}, lambda name, value: callable(value), "a function")
-# The sections of `xlgrid --help`, and their commands in the order in which a person or a study needs them.
+# Section of `xlgrid --help` -> its commands, in the order of use.
 COMMANDS = {
     "For people": (
         starters.new,
@@ -72,18 +72,18 @@ for section, commands in COMMANDS.items():
 
 @cache
 def parser() -> Any:
-    """The parser of the command line. To make that of all commands takes longer than some of them."""
+    """The parser of the command line. Building it for all commands takes longer than some commands take to run."""
     return typer.main.get_command(app)
 
 
 def warm_up(arguments: Sequence[str]) -> None:
-    """Prepare this process for forks that run a command.
+    """Prepare this process so that its forks can run a command quickly.
 
     Args:
         arguments: the command line of `xlgrid`, without the name of the program.
     """
     parser()
-    # The module of a command of a paper names the libraries of its commands.
+    # The module of a paper's command lists the libraries that its commands import.
     modules = {sys.modules[command.__module__] for command in _OF_PAPERS.own.values()}
     warm.warm_up(arguments, {name: each for module in modules for name, each in module.LIBRARIES.items()})
 
@@ -91,12 +91,12 @@ def warm_up(arguments: Sequence[str]) -> None:
 def main() -> None:
     """Run a command and end the process.
 
-    A grid is thousands of short processes, so these count: collecting garbage among the thousands of modules that
-    torch and transformers import takes half a second, and so does taking them down one by one at the end.
+    A grid runs thousands of short processes, so their overhead matters: garbage collection among the thousands of
+    modules that torch and transformers import takes half a second, and so does the normal end of the process.
     """
     gc.set_threshold(200_000)
-    # The signals of a scheduler end a command like an error does, so that half-written files are removed. A download ends after the
-    # files that are under way. A training handles these signals itself, and saves its state.
+    # A scheduler's signals end a command like an error, so that half-written files are removed. A download first
+    # finishes the files that it has begun. A training handles these signals itself, and saves its state.
     for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, _end)
     code: str | int | None = 0
@@ -110,5 +110,5 @@ def main() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
-    """End with the code that a shell gives a program which a signal has ended."""
+    """End with the exit status that a shell reports for a program that was ended by a signal."""
     raise SystemExit(128 + number)

@@ -21,7 +21,7 @@ from xlgrid.cli.options import (
 
 
 def meanings(kind: Kind, output: Output, options: TaskOptions = "{}") -> None:
-    """Draw the meanings of a generated task, which `xlgrid data` then states in each language."""
+    """Generate the meanings of a task's examples, which `xlgrid data` then expresses in each language."""
     from xlgrid.data.generated import make_meanings
 
     make_meanings(kind, json.loads(options), output)
@@ -34,7 +34,7 @@ def data(
     output: Output,
     options: TaskOptions = "{}",
 ) -> None:
-    """State the meanings of a generated task in a language or pair."""
+    """Write the examples of a generated task in a language or pair, from their meanings."""
     from xlgrid.data.generated import make_data
 
     make_data(kind, json.loads(options), language, meanings, output)
@@ -62,9 +62,9 @@ def download(
     sha256: Annotated[
         str | None, typer.Option(help="the known checksum", show_default="that of the first download")
     ] = None,
-    by_hand: Annotated[str | None, typer.Option(help="where else the file is, for the error")] = None,
+    by_hand: Annotated[str | None, typer.Option(help="how a person can get the file; shown in errors")] = None,
 ) -> None:
-    """Download a file, continuing what an interruption has left, and check it."""
+    """Download a file, or continue an interrupted download, and check the file."""
     from xlgrid.data.downloads.curl import download
 
     download(url, output, lock, sha256, by_hand)
@@ -75,7 +75,7 @@ def unpack(
     member: Annotated[str, typer.Argument(help="the path of the file in the archive, or the end of the path")],
     output: Output,
 ) -> None:
-    """Write a file of an archive."""
+    """Extract a file from an archive."""
     from xlgrid.data.downloads.archives import unpack
 
     unpack(archive, member, output)
@@ -84,7 +84,7 @@ def unpack(
 def join_bitext(
     pair: Annotated[str, typer.Argument(help="the pair of languages, such as en-de")],
     archives: Annotated[
-        list[Path], typer.Argument(help="archives of OPUS, each named as the pair is there: de-en.txt.zip")
+        list[Path], typer.Argument(help="archives of OPUS, each with OPUS's name of the pair, such as de-en.txt.zip")
     ],
     output: OutputFolder,
 ) -> None:
@@ -102,7 +102,7 @@ def text(
 ) -> None:
     """Generate or fetch the text in a language.
 
-    Rows of generated texts that have the same id mean the same.
+    Rows of generated texts with the same id have the same meaning.
     """
     from xlgrid.data.text import TextSettings, make_text
 
@@ -130,14 +130,16 @@ def tokenize(
     documents: Annotated[
         Literal["cut", "split", "pack"],
         typer.Option(
-            help="long rows of a text lose their end (cut) or become several inputs (split); pack fills inputs with rows"
+            help="how rows of a text become inputs: long rows are shortened (cut) or become several inputs (split); "
+            "pack fills inputs with several rows"
         ),
     ] = "cut",
     dev_rows: Annotated[int, typer.Option(help="the most rows of a text in its dev set, and in its test set")] = 10_000,
     lines: Annotated[
         Literal["joined", "segments"],
         typer.Option(
-            help="a line break in a row of a text is a space (joined), or begins the second segment (segments)"
+            help="how to read a line break in a row of a text: as a space (joined), or as the beginning of the second "
+            "segment (segments)"
         ),
     ] = "joined",
     options: TaskOptions = "{}",

@@ -35,7 +35,7 @@ def tokenizer(
 
 
 def fetch_tokenizer(place: Place, output: Output, revision: Revision = "main", lock: HubLock = None) -> None:
-    """Fetch a tokenizer from the Hub at the commit that the lock file fixes, or copy that of a folder."""
+    """Fetch a tokenizer from the Hub at the commit that the lock file fixes, or copy one from a folder."""
     from xlgrid.data.encoders import copy_tokenizer, fetch_tokenizer
 
     if lock:
@@ -88,7 +88,7 @@ def fetch_encoder(
     modules: Modules = "{}",
     layers: Layers = None,
 ) -> None:
-    """Fetch an encoder from the Hub at the commit that the lock file fixes, or copy that of a folder in the layout of the Hub."""
+    """Fetch an encoder from the Hub at the commit that the lock file fixes, or copy one from a folder."""
     from xlgrid.data.encoders import copy_encoder, fetch_encoder
 
     changes = json.loads(modules), layers

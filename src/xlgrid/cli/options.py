@@ -1,4 +1,4 @@
-"""What the commands of `xlgrid` share: how an error is printed, options that several have, and how they name files."""
+"""Code that the commands of `xlgrid` share: the printing of errors, common options, and the resolution of folders."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ from xlgrid.base.errors import Damaged, is_result
 
 Output = Annotated[Path, typer.Option(help="the file or folder to write")]
 OutputFolder = Annotated[Path, typer.Option("--output", help="the folder to write to")]
-_LOCK = "the lock file, which keeps the commits of what is fetched from the Hub"
+_LOCK = "the lock file, which keeps the commit of everything that is fetched from the Hub"
 LockFile = Annotated[Path, typer.Option(help=_LOCK)]
 HubLock = Annotated[Path | None, typer.Option(help="the lock file, if it comes from the Hub")]
 ConfiguredLock = Annotated[Path | None, typer.Option(help=_LOCK, show_default="hub_lock of config.yaml")]
@@ -49,8 +49,11 @@ TokenizerFolder = Annotated[Path, typer.Option(help="the tokenizer: the folder, 
 
 
 class Commands(TyperGroup):
-    """The group of commands. An error that a person can act on is a line without a traceback, the last line of a log, unless
-    a line with the damaged results to delete follows. `xlgrid status` reads both lines."""
+    """The group of commands. An error that a user can act on is printed as one line, without a traceback.
+
+    This is the last line of a log, unless a line with the damaged results to delete follows. `xlgrid status` reads
+    both.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -67,5 +70,5 @@ class Commands(TyperGroup):
 
 
 def folder_of(path: Path) -> Path:
-    """The folder of a run, encoder or tokenizer that is named by the folder or by a file in it."""
+    """The folder of a run, encoder or tokenizer, from the path of the folder or of a file in it."""
     return path.parent if path.suffix in (".safetensors", ".json") else path

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def check(study: StudyName, lock: ConfiguredLock = None) -> None:
     """Check whether a study can run: exhibits, files, columns, labels, tokenizers, the Hub and disk.
 
-    Nothing is computed. ✗ marks a problem, ✓ what is in order, ? what could not be asked or only you can decide. The exit status is 1
-    if there is a problem.
+    Nothing is computed. ✗ marks a problem, ✓ a thing in order, ? a check that was not possible or that you have to
+    decide. The exit status is 1 if there is a problem.
     """
     from xlgrid.plan.load import load_plan
     from xlgrid.preflight.check import study_lines
@@ -32,7 +32,8 @@ def doctor(
 ) -> None:
     """Check this machine: Python, PATH, packages, clusters, GPUs, fonts, the folder of results and its disk.
 
-    ✗ marks a problem, ✓ what is in order, ? what could not be asked or only you can decide. The exit status is 1 if there is a problem.
+    ✗ marks a problem, ✓ a thing in order, ? a check that was not possible or that you have to decide. The exit status
+    is 1 if there is a problem.
     """
     from xlgrid.preflight.doctor import machine_lines
 
@@ -43,9 +44,9 @@ def fetch(
     study: StudyName,
     cores: Annotated[int, typer.Option(min=1, help="the number of files to fetch at a time")] = 4,
 ) -> None:
-    """Fetch everything that a study needs from the network, and say what to copy to a machine without one.
+    """Fetch everything that a study needs from the network, and list the files to copy to a machine without a network.
 
-    The commits of what comes from the Hub are kept in the lock file.
+    The lock file keeps the commit of everything that comes from the Hub.
     """
     from xlgrid.plan.load import load_plan
     from xlgrid.preflight.doctor import elsewhere
@@ -64,7 +65,7 @@ def fetch(
     try:
         status = process.wait()
     except (SystemExit, KeyboardInterrupt) as end:
-        # Ctrl-C reaches Snakemake by itself, and a signal to this process alone does not.
+        # Ctrl-C also reaches Snakemake, but a signal to this process does not.
         if isinstance(end, SystemExit):
             process.terminate()
         process.wait()

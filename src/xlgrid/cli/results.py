@@ -13,7 +13,7 @@ def exhibit(
     name: Annotated[str, typer.Argument(help="the name of the exhibit in the study")],
     output: OutputFolder,
     published: Annotated[
-        bool, typer.Option("--published", help="write its comparison with the published numbers instead")
+        bool, typer.Option("--published", help="write the comparison with published numbers instead")
     ] = False,
 ) -> None:
     """Write a table or figure from the cells that exist."""

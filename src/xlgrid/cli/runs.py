@@ -26,7 +26,7 @@ def train(
         typer.Option(help="the run of another task with whose weights the run begins (`start` of the task)"),
     ] = None,
     tokenizer: Annotated[
-        Path | None, typer.Option(help="the tokenizer of the tokens, where it is not the encoder's")
+        Path | None, typer.Option(help="the tokenizer of the tokens, if it is not the encoder's")
     ] = None,
 ) -> None:
     """Train one run; a training that was stopped continues from its last saved state.
@@ -47,7 +47,8 @@ def evaluate(
     cell: Annotated[
         str,
         typer.Option(
-            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED; a target qu@1000 is qu with the MLM run as it was after step 1000"
+            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED; the target qu@1000 means qu, with the "
+            "checkpoint of its MLM run after step 1000"
         ),
     ],
     output: Output,

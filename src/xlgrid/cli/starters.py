@@ -10,15 +10,15 @@ def new(
         Literal["study", "task", "method", "language"], typer.Argument(help="study, task, method or language")
     ],
     name: Annotated[
-        str, typer.Argument(help="the name of the study, task or method; of a language the code, such as sw or qa7")
+        str, typer.Argument(help="the name of the study, task or method, or the code of the language (sw, qa7)")
     ],
     like: Annotated[
         str | None, typer.Option(help="the language whose lexicon is the starting point", show_default="a related one")
     ] = None,
 ) -> None:
-    """Write a commented starting point of a study, task, method or language, which runs at once.
+    """Write the starting point of a study, task, method or language, with comments; it runs without changes.
 
-    It prints the files that it has written and the commands that come next. It overwrites nothing.
+    The command prints the files that it has written and the commands to run next. It overwrites no file.
     """
     from xlgrid.starters.new import begin
 

@@ -22,7 +22,7 @@ def status(
         ),
     ] = False,
 ) -> None:
-    """Show which jobs of a study are done, running, queued and failed, the reasons of failures, and the time left.
+    """Show which jobs of a study are done, running, queued and failed, the reasons for failures, and the time left.
 
     The output fits one screen. Running and queued jobs are those of the submitit executor, which both profiles use.
     """
@@ -43,11 +43,11 @@ def cost(
     measured: Annotated[
         Path | None,
         typer.Option(
-            metavar="RUN.json", help="a finished run of the study, whose speed counts instead of an assumed one"
+            metavar="RUN.json", help="the record of a finished run of the study; its speed replaces the assumed speed"
         ),
     ] = None,
 ) -> None:
-    """Estimate what a study takes: runs, cells, steps, tokens, operations, GPU-hours and disk, by stage and for each exhibit.
+    """Estimate the cost of a study in runs, cells, steps, tokens, operations, GPU-hours and disk, by stage and exhibit.
 
     A second table shows the parameters that each method trains and stores.
     """

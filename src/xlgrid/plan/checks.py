@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xlgrid.products.train import Run
     from xlgrid.study.schema import Study
 
-# Bytes of the name of a file or folder on common file systems; languages have codes of ASCII.
+# The most bytes in the name of a file or folder on common file systems; a character of a source is one byte.
 LONGEST_NAME = 255
 
 
@@ -46,19 +46,20 @@ def plan_problems(plan: "Plan") -> list[str]:
 
 
 def _paths(plan: "Plan") -> Iterator[str]:
-    """No encoder is a copy of itself, and the source of a run can be the name of a folder."""
+    """No encoder is copied onto itself, and the source of each run is short enough for the name of a folder."""
     if too_long := next((run for run in plan.runs if len(run.source) > LONGEST_NAME), None):
         yield (
-            f"grids: the source {too_long.source[:40]}... has {len(too_long.source)} characters, but a run's folder has its name, "
-            f"which can have {LONGEST_NAME}: mix fewer languages, or choose shorter codes"
+            f"grids: the source {too_long.source[:40]}... has {len(too_long.source)} characters, but it becomes the "
+            "name of "
+            f"a run's folder, which can have {LONGEST_NAME}: mix fewer languages, or choose shorter codes"
         )
     for name, entry in plan.study.encoders.items():
         if entry.folder and normpath(entry.folder) == normpath(Encoder(plan.study.name, name).folder):
-            yield f"encoders.{name}.path: {entry.folder} is the folder to which the encoder is copied: name another"
+            yield f"encoders.{name}.path: {entry.folder} is where xlgrid copies the encoder to: name another folder"
 
 
 def _older_tokenizers(plan: "Plan") -> Iterator[str]:
-    """Folders with the tokenizers of the study that are here have a tokenizer.json, where they have a tokenizer of an older kind."""
+    """Folders of tokenizers on this machine have a tokenizer.json, and not only the files of an older kind."""
     study = plan.study
     for name, entry in study.all_tokenizers.items():
         folder = Path(entry.folder or "")
@@ -71,7 +72,10 @@ def _older_tokenizers(plan: "Plan") -> Iterator[str]:
 
 
 def _lm_heads(plan: "Plan") -> Iterator[str]:
-    """Encoders of tasks that predict tokens have a language-modelling head, as far as their files are here, and others get one."""
+    """Encoders of tasks that predict tokens have a language-modelling head, and encoders that get one have none yet.
+
+    Encoders without files on this machine are not checked.
+    """
     study = plan.study
     missing: dict[str, tuple[str, str]] = {}
     for name, entry in study.encoders.items():
@@ -97,14 +101,14 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
 
 
 def _made(plan: "Plan") -> Iterator[str]:
-    """What parts that make data find in the plan."""
+    """The mistakes that data origins report for the plan."""
     for name, entry in plan.study.tasks.items():
         for made in entry.data.made.values() if entry.data else ():
             yield from made.problems_of_plan(plan, name)
 
 
 def _texts(plan: "Plan") -> Iterator[str]:
-    """There is text in the languages of the MLM runs."""
+    """There is text in the language of each MLM run."""
     study = plan.study
     without_text = [code for code in study.languages if not has_text(study, code)]
     runs = [run for run in (plan.runs if without_text else ()) if study.tasks[run.task].from_text]
@@ -120,7 +124,7 @@ def _texts(plan: "Plan") -> Iterator[str]:
 
 
 def _tokenizers(plan: "Plan") -> Iterator[str]:
-    """MLM runs of another tokenizer than the encoder's begin with the encoder, and with text that is trained on."""
+    """MLM runs with another tokenizer than the encoder's begin with the encoder, and are not imported."""
     study = plan.study
     if not any(entry.tokenizer for entry in study.tasks.values()):
         return
@@ -136,14 +140,15 @@ def _tokenizers(plan: "Plan") -> Iterator[str]:
             return
         if other and len(chain) > 1:
             yield (
-                f"tasks.{other[0]}.tokenizer: {chain[-1].folder} begins with {chain[-2].folder}, and MLM runs that begin with "
-                "others have the tokenizer of the encoder: leave out `tokenizer`, or the `start` of one method"
+                f"tasks.{other[0]}.tokenizer: {chain[-1].folder} begins with {chain[-2].folder}, but an MLM run that "
+                "begins "
+                "with another must have the encoder's tokenizer: leave out `tokenizer`, or the `start` of one method"
             )
             return
 
 
 def _overlaps(plan: "Plan") -> Iterator[str]:
-    """MLM runs whose method draws the embeddings of tokens in both tokenizers at random have a tokenizer of their own."""
+    """MLM runs with `overlap: random` have another tokenizer than the encoder."""
     for run in plan.runs:
         if not plan.study.methods[run.method].method.copies_overlap and not run.new_tokenizer(plan):
             yield (
@@ -154,7 +159,7 @@ def _overlaps(plan: "Plan") -> Iterator[str]:
 
 
 def _steps(plan: "Plan") -> Iterator[str]:
-    """The settings of each run go together: trainings reach the steps of their checkpoints, say."""
+    """The settings of each run fit together. For example, the training reaches the steps of its checkpoints."""
     study = plan.study
     numbered = [*enumerate(study.training)]
     setting: dict[str, str] = {
@@ -163,24 +168,24 @@ def _steps(plan: "Plan") -> Iterator[str]:
         for i, entry in numbered
         if key in entry.set
     }
-    # Settings are the same for every seed, and for every target that a source has a run for.
+    # Settings do not depend on the seed, nor on the target in source@target.
     alike = {run._replace(source=run.source.data, seed=0): run for run in (plan.runs if setting else ())}
     for run in alike.values():
         if conflict := study.recipe(*run[1:]).training.conflict:
             key, text = conflict
-            yield f"{setting[key]}: in {run.folder}, {text}, or say `when` it is meant"
+            yield f"{setting[key]}: in {run.folder}, {text}, or restrict the entry with `when`"
             return
         if problem := next(_dev_problems(study, run), None):
-            yield f"{setting['dev_targets']}.dev_targets: {problem}; leave it out, or say `when` it is meant"
+            yield f"{setting['dev_targets']}.dev_targets: {problem}; leave it out, or restrict it with `when`"
             return
 
 
 def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
-    """The reasons why a run cannot be evaluated on its `dev_targets` while it trains."""
+    """Reasons why a run cannot be evaluated on its `dev_targets` while it trains."""
     name, entry = study.entry(run.task, "dev")
     start = study.methods[run.method].start
     known, text = study.encoders[run.encoder].modules_of(study), start.of_run(run.source) if start else None
-    # The run begins with the module that its MLM run has added.
+    # The MLM run has added a module, with which this run begins.
     added = text.languages if text else ()
     for target in study.recipe(*run[1:]).training.dev_targets:
         if not entry.task.target:
@@ -192,7 +197,7 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
         elif known and not {*target.languages} <= {*known, *added}:
             yield f"{run.folder} cannot be evaluated on {target}: encoder {run.encoder} has no module of it"
         elif start and start.at == "both" and start.of_target(target, run.source.data) != start.of_run(run.source):
-            # The weights of that run would have to take the place of others at each evaluation.
+            # Each evaluation would have to load the weights of another MLM run.
             yield (
                 f"{run.folder} cannot be evaluated on {target} while it trains, because cells of {target} have weights of "
                 "another MLM run"
@@ -228,11 +233,12 @@ def _checkpoints(plan: "Plan") -> Iterator[str]:
 
 
 def _exhibits(plan: "Plan") -> Iterator[str]:
-    """The planned cells have what exhibits show."""
+    """The planned cells have all values that exhibits show."""
     inherited = plan.ancestors[-1].study.exhibits if plan.ancestors else {}
     for name, exhibit in plan.study.exhibits.items():
         for problem in exhibit.problems_of_plan(plan.cells, plan.study.facts):
-            # A study that has fewer cells than the one that it extends need not leave out what selects the others.
+            # A study may have fewer cells than the study that it extends, and still inherit exhibits of the missing
+            # cells.
             if not (problem.startswith("select: ") and inherited.get(name) == exhibit):
                 yield f"exhibits.{name}.{problem}"
         for result in exhibit.products(plan.cells):
@@ -242,21 +248,21 @@ def _exhibits(plan: "Plan") -> Iterator[str]:
 
 
 def _claims(plan: "Plan") -> Iterator[str]:
-    """The grids have cells for each selection of a claim of the study's own."""
+    """The grids have cells for each selection of the claims that the study states itself."""
     for name, problem in _claims_without_cells(plan, inherited=False):
         yield f"claims.{name}: {problem}"
 
 
 def inherited_problems(plan: "Plan") -> list[str]:
-    """The problems of claims that a study inherits and has no cells for. The report needs these claims; the tables do not."""
+    """The problems of inherited claims without cells. Only the report needs these claims; tables and figures do not."""
     return [
-        f"claims.{name}: {problem} (`claims: {{{name}: null}}` leaves out what is inherited)"
+        f"claims.{name}: {problem} (`claims: {{{name}: null}}` leaves out the inherited claim)"
         for name, problem in _claims_without_cells(plan, inherited=True)
     ]
 
 
 def _claims_without_cells(plan: "Plan", inherited: bool) -> Iterator[tuple[str, str]]:
-    """The claims, either inherited or the study's own, for which cells are missing: each with the problem."""
+    """(name, problem) of each claim without cells, among the inherited claims or among the study's own."""
     study = plan.study
     earlier = plan.ancestors[-1].study.claims if plan.ancestors else {}
     for name, claim in study.claims.items():

@@ -1,8 +1,9 @@
 """The cost of a study before any of it has run: runs, cells, optimiser steps, tokens, operations, GPU-hours and disk.
 
-Runs and cells follow from the study, steps and tokens from the sizes of its data. The floating-point operations of a token follow from the
-parameters of the model and the length of the input. The hours are these operations over a speed, and for each step a time that does not
-depend on its size, since a GPU waits for its next kernel where a batch is small. The speed is assumed, or that of a finished run.
+Runs and cells follow from the study, and steps and tokens from the sizes of its data. The floating-point operations of
+a token follow from the parameters of the model and the length of the input. The hours are these operations divided by a
+speed, plus a fixed time for each step, because a GPU waits for its next kernel when a batch is small. The speed is
+assumed, or measured in a finished run.
 """
 
 import json
@@ -32,9 +33,10 @@ class Speed(NamedTuple):
     """How fast a machine trains and evaluates.
 
     Attributes:
-        name: of the machine, with what is known of it.
-        operations: floating-point operations a second, for each precision of a training.
-        step: seconds of a step beside its operations; a batch of evaluation, which goes forward only, has a third of them.
+        name: the machine, and the speed in words.
+        operations: precision of a training -> floating-point operations per second.
+        step: fixed seconds of a step, in addition to its operations; a batch of evaluation has only a forward pass, and
+            takes a third of them.
     """
 
     name: str
@@ -44,14 +46,15 @@ class Speed(NamedTuple):
 
 # The peaks are 312 TFLOP/s in bf16 and 19.5 in fp32.
 A100 = Speed(
-    "one A100, assumed: 78 TFLOP/s in bf16 (a quarter of its peak), 10 in fp32 (half of its peak), and 25 ms a step beside these operations",
+    "one A100, assumed: 78 TFLOP/s in bf16 (a quarter of its peak), 10 in fp32 (half of its peak), and 25 ms more for "
+    "each step",
     {"bf16": 78e12, "fp32": 10e12},
     0.025,
 )
 
 
 class Work(NamedTuple):
-    """Floating-point operations of training on a token, and of evaluating it."""
+    """The floating-point operations of training on a token, and of evaluation on a token."""
 
     training: float
     evaluation: float
@@ -63,11 +66,11 @@ class Cost(NamedTuple):
     Attributes:
         runs: trainings, pre-trainings included.
         cells: evaluations on test sets.
-        steps: of the optimiser.
-        tokens: that are trained on, those of each pass counted again, or evaluated, the dev sets included.
+        steps: optimiser steps.
+        tokens: tokens in all passes of training and in evaluations, including the dev sets.
         operations: floating-point operations.
-        hours: of one GPU.
-        gigabytes: what runs and encoders store.
+        hours: hours on one GPU.
+        gigabytes: the size of the files of runs and encoders.
     """
 
     runs: int = 0
@@ -87,7 +90,7 @@ def total(costs: Iterable[Cost]) -> Cost:
 class Estimate:
     """The cost of a study's parts at a speed.
 
-    Methods raise a ValueError where the size of some data, or of an encoder, is not known.
+    The methods raise a ValueError if the size of some data, or of an encoder, is not known.
     """
 
     def __init__(self, plan: Plan, speed: Speed = A100) -> None:
@@ -96,7 +99,7 @@ class Estimate:
         self._models: dict[tuple[str, ...], tuple[Count, Any]] = {}
 
     def exhibits(self) -> dict[str, Cost]:
-        """Exhibit -> the cost of the runs and cells that it needs. What two exhibits share is in both."""
+        """Exhibit -> the cost of the runs and cells that it needs. Runs that two exhibits share count in both."""
         costs = {}
         for name, exhibit in self.study.exhibits.items():
             shown = exhibit.cells(self.plan.cells, self.study.facts)
@@ -107,7 +110,7 @@ class Estimate:
         return costs
 
     def stages(self) -> dict[str, Cost]:
-        """Stage -> its cost, and at last that of the whole study, in which nothing counts twice."""
+        """Stage -> its cost; the last entry is the whole study, in which nothing counts twice."""
         study, runs = self.study, self._own(self.plan.runs)
         on_text = [run for run in runs if not study.tasks[run.task].task.target]
         costs = {
@@ -119,7 +122,7 @@ class Estimate:
         return {**costs, "whole study": total(costs.values())}
 
     def _own(self, results: Iterable[Run | Cell]) -> list[Run | Cell]:
-        """The results that this study makes: those of a study that it extends cost it nothing."""
+        """The results that this study makes. Results of a study that it extends cost nothing."""
         return [result for result in results if result.study == self.study.name]
 
     def of(self, result: Run | Cell) -> Cost:
@@ -153,7 +156,7 @@ class Estimate:
     def _training(
         self, settings: Training, train: list[Tokens], dev: list[Tokens], work: Work, stored: float, options: Options
     ) -> Cost:
-        """The cost of a training with its evaluations on the dev set, where `options` are those of a generated task."""
+        """The cost of a training with its evaluations on the dev set; `options` are the options of a generated task."""
         of_example = self.sizes.of_example(train[0].task)
         of_epoch = 0 if settings.steps else sum(map(self.sizes.examples, train))
         steps, examples = training_length(settings, of_epoch, of_example, options)
@@ -162,7 +165,7 @@ class Estimate:
         return self._priced(trained, settings, work, evaluated)
 
     def _priced(self, trained: Cost, settings: Training, work: Work, evaluated: float) -> Cost:
-        """A cost with operations and hours, and with the tokens that are evaluated."""
+        """The cost `trained`, with operations and hours, and with the evaluated tokens, added."""
         operations = trained.tokens * work.training + evaluated * work.evaluation
         batches = evaluated / (settings.micro_batch_tokens or settings.batch_tokens)
         seconds = operations / self.speed.operations[settings.precision]
@@ -186,7 +189,7 @@ class Estimate:
         train = [Tokens(study.name, task, tokenizer, part, "train") for part, task in parts]
         dev = [replace(tokens, split="dev") for tokens in train]
         config = self.study.encoders[encoder].planned_configuration(self.plan, encoder)
-        # The dev sets are evaluated without what the architecture adds.
+        # The evaluation on dev sets does not use the additional objectives of the architecture.
         plain = count(config, head, 0, recipe.base, {}, pretraining=True)
         whole = count(config, head, 0, recipe.base, {}, pretraining=True, extend=scratch.install) if scratch else plain
         attention = attention_work(config, self.sizes.length(recipe.task))
@@ -196,7 +199,7 @@ class Estimate:
             uncounted = scratch.uncounted_work(3 * attention, output, settings.tlm)
             work, attention = scratch.work(plain, whole, uncounted, settings.tlm), uncounted / 3
         elif recipe.lm_head and recipe.lm_head.trains == "head":
-            # The encoder goes forward only, and gradients pass the output embeddings.
+            # The encoder has only a forward pass; gradients flow through the output embeddings.
             work = plain.evaluation + attention + 2 * head.output_share * output
         stored = WEIGHT * whole.total * (1 + len(settings.checkpoints)) / 1e9
         return self._training(settings, train, dev, Work(work, plain.evaluation + attention), stored, {})
@@ -207,19 +210,24 @@ class Estimate:
         return WEIGHT * self.count(run).stored * (1 + len(checkpoints)) / 1e9
 
     def measured(self, run_json: str | Path) -> "Estimate":
-        """The estimate at the speed that a run of this study really had, dev sets, loading and the time of each step included.
+        """The estimate at the measured speed of a run of this study, which includes dev sets, loading and waiting.
 
         Raises:
-            ValueError: there is no such file, or it is no record of a finished run of this study.
+            ValueError: there is no such file, or it is not the record of a finished run of this study.
         """
         try:
             record = json.loads(Path(run_json).read_text(encoding="utf-8"))
             run = Run(*(record["recipe"][axis] for axis in Run._fields))
             steps, seconds = int(record["steps"]), float(record["seconds"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{run_json} is no run.json ({error}): give that of a run that is done") from error
+            raise ValueError(
+                f"{run_json} is not a valid run.json ({error}): give the run.json of a finished run"
+            ) from error
         if run not in self.plan.runs or min(steps, seconds) <= 0:
-            raise ValueError(f"{run_json} is of {run.folder}, which is no training of study {self.study.name}")
+            raise ValueError(
+                f"{run_json} is from {run.folder}, which is not a training of study {self.study.name}: give a run of "
+                "this study"
+            )
         planned = self.of(run)
         speed = planned.operations * steps / planned.steps / seconds
         name = f"that of {run_json}: {speed / 1e12:.3g} TFLOP/s, evaluation and the time between steps included"

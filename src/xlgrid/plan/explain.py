@@ -1,4 +1,4 @@
-"""The reason why a study does not make a file: the part of the path that is unknown, the nearest name, and all that exist."""
+"""Explains why a study does not make a file: the unknown part of the path, the nearest name, and all valid names."""
 
 import difflib
 from collections.abc import Iterable
@@ -31,7 +31,8 @@ def refusal(plan: "Plan", product: Product) -> str | None:
     if owned == name:
         return None
     return (
-        f"study {name} extends {owned} and changes nothing that this file depends on, so the file is the one of {owned}: ask for "
+        f"study {name} extends {owned} and changes nothing that this file depends on, so {owned} makes the file: ask "
+        "for "
         f"{plan.owned(product).path}"
     )
 
@@ -42,14 +43,14 @@ def _exhibit_files(plan: "Plan") -> list[str]:
 
 
 def _nothing_makes(plan: "Plan", path: str) -> str:
-    """The message for a path that no kind of product has."""
+    """The message for a path that does not have the form of any product."""
     study = plan.study
     root = f"{Report(study.name).folder}/"
     pages: list[Product] = [*([Claims(study.name)] if study.claims else []), Summary(study.name), Report(study.name)]
     results: list[Product] = [*plan.runs, *plan.cells]
     results += plan.shown
     page_files, result_files = ([each.file(name) for each in kind for name in each.files] for kind in (pages, results))
-    # A path with another number of folders is not near, and comparing hundreds of thousands of paths takes minutes.
+    # Only paths with the same number of folders are compared: comparing hundreds of thousands of paths takes minutes.
     files = [*page_files, *_exhibit_files(plan), *result_files]
     near = _nearest(path.removeprefix(root), (f.removeprefix(root) for f in files if f.count("/") == path.count("/")))
     hint = f" The nearest file is {root}{near}." if near else ""

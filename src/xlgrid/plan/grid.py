@@ -29,17 +29,18 @@ def cells(study: "Study") -> list[Cell]:
                 cell = cell._replace(source=cell.source.aimed_at(cell.target))
             if cell in grids:
                 raise ValueError(
-                    f"grids.{name}: the cell {cell.path} is made twice, by grids {grids[cell]!r} and {name!r}: remove one of the two, or "
-                    "the repeated value"
+                    f"grids.{name}: the cell {cell.path} is made twice, by grids {grids[cell]!r} and {name!r}: remove "
+                    "one "
+                    "of the two, or the repeated value"
                 )
             grids[cell] = name
     return list(grids)
 
 
 def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:
-    """Every run that the cells `planned` need, or all cells of the study; a run comes after those with which it begins.
+    """Every run that the cells `planned`, or all cells of the study, need.
 
-    Cells of methods without training need none.
+    A run comes after the runs with which it begins. Cells of methods without training need no run.
     """
     planned = cells(study) if planned is None else list(planned)
     needed = list(dict.fromkeys(cell.run for cell in planned if study.methods[cell.method].is_trained))

@@ -1,4 +1,4 @@
-"""Reading a study, checking all of it, and planning the cells and runs that follow from it."""
+"""Reads a study, checks all of it, and plans the cells and runs that follow from it."""
 
 from pathlib import Path
 
@@ -15,14 +15,17 @@ _YAML = (".yaml", ".yml")
 
 
 def load_plan(study: str | Path) -> Plan:
-    """Read the study of a name (`demo`) or path (`studies/demo.yaml`) and those that it extends, check them, and plan them.
+    """Read a study and the studies that it extends, check them, and plan them.
+
+    Args:
+        study: a name, such as `demo`, or a path, such as `studies/demo.yaml`.
 
     Raises:
-        FileNotFoundError: there is no such study; the message names those that exist.
+        FileNotFoundError: there is no such study; the message names the studies that exist.
         ValueError: a study has mistakes; the message names each with its file and line.
     """
     plan, files = _read(study)
-    # A mistake of a study that this one extends counts only if this one has it, too, and is told where it stands first.
+    # A mistake of an extended study counts only if this study has it, too; the message names the extended file.
     if plan_problems(plan):
         for each, file in zip((*plan.ancestors, plan), files, strict=True):
             _refuse(plan_problems(each), file)
@@ -30,17 +33,19 @@ def load_plan(study: str | Path) -> Plan:
 
 
 def read_plan(study: str | Path) -> Plan:
-    """`load_plan` without the checks that need all cells and runs, for commands that show results: Snakemake has made these checks.
+    """Read and plan a study like `load_plan`, but without the checks that need all cells and runs.
+
+    Commands that show results use this, because Snakemake has made these checks before.
 
     Raises:
-        FileNotFoundError: there is no such study; the message names those that exist.
+        FileNotFoundError: there is no such study; the message names the studies that exist.
         ValueError: the file of a study has mistakes; the message names each with its file and line.
     """
     return _read(study)[0]
 
 
 def _read(study: str | Path) -> tuple[Plan, list[StudyFile]]:
-    """The plan of a study, and the files of those that it extends and its own."""
+    """The plan of a study, its file, and the files of the studies that it extends."""
     files = list(reversed(read_lineage(study_path(study))))
     plans: list[Plan] = []
     for file in files:
@@ -60,32 +65,32 @@ def load_study(study: str | Path) -> Study:
 
 
 def study_path(study: str | Path) -> Path:
-    """The file of a study that is named by its path, or by its name: in studies/, or one that comes with xlgrid."""
+    """The file of a study, given its path or its name; the file of a name is in studies/, or comes with xlgrid."""
     return _or_shipped(_in_project(study))
 
 
 def study_named(name: str) -> Path:
-    """The file of the study of a name: in studies/, or one that comes with xlgrid."""
+    """The file of a study, given its name; the file is in studies/, or comes with xlgrid."""
     return study_file(name)
 
 
 def named(plan: Plan) -> str:
-    """The word by which commands find the study of a plan: its name, or its path if the name finds another file or none."""
+    """The study of a plan as an argument of a command: its name, or its path if the name does not find its file."""
     is_found = plan.path is None or plan.path.resolve() == study_named(plan.study.name).resolve()
     return plan.study.name if is_found else str(plan.path)
 
 
 def options_of(study: str) -> list[str]:
-    """The options with which Snakemake finds a study by the paths of its results: none for a study that is found by its name.
+    """The options that Snakemake needs to find the study of a result; empty for a study that is found by its name.
 
     Args:
-        study: see `named`.
+        study: the result of `named`.
     """
     return ["--config", f"study={study}"] if is_path(study) else []
 
 
 def is_path(study: str | Path) -> bool:
-    """Whether a study is named by its path. Names may have dots in them."""
+    """Whether `study` is a path, and not a name. Names may contain dots."""
     return Path(study).suffix in _YAML or len(Path(study).parts) > 1
 
 
@@ -95,7 +100,7 @@ def _in_project(study: str | Path) -> Path:
         return _in_studies(study)
     if path.suffix not in _YAML:
         path = path.with_name(f"{path.name}.yaml")
-    # The name of a file without a folder is that of a file here, or else that of a study.
+    # A file name without a folder is a file in the working directory, or else in studies/.
     return path if path.is_file() or len(path.parts) > 1 else _in_studies(path.stem)
 
 
@@ -104,7 +109,7 @@ def _in_studies(name: str | Path) -> Path:
 
 
 def _or_shipped(path: Path) -> Path:
-    """The path of a study; where the project has no such file in studies/, that of the study of this name which comes with xlgrid."""
+    """The path itself; if it is in studies/ and does not exist, the path of xlgrid's own study with this name."""
     return study_file(path.stem) if path == _in_studies(path.stem) else path
 
 
@@ -120,11 +125,13 @@ def project_of(study: str | Path) -> Path:
 
 
 def file_in(root: Path, study: str | Path) -> Path:
-    """The file of a study of another project, whose results may have moved without it: `copy_study` leaves copies beside them.
+    """The file of a study of another project.
+
+    The results may have been moved without the file; then this is the copy that `copy_study` has left with the results.
 
     Args:
         root: the folder that contains results/.
-        study: as for `study_path`; a relative path is taken from `root`.
+        study: a name or path, as for `study_path`; a relative path starts at `root`.
     """
     path = _in_project(study)
     candidates = root / path, root / StudyCopy(path.stem, path.stem).path
@@ -132,7 +139,7 @@ def file_in(root: Path, study: str | Path) -> Path:
 
 
 def copy_study(plan: Plan) -> None:
-    """Copy the file of a study, and those that it extends, to its results."""
+    """Copy the file of a study, and the files of the studies that it extends, to its results."""
     for each in (*plan.ancestors, plan):
         if each.path:
             write_text(StudyCopy(plan.study.name, each.study.name).path, each.path.read_text(encoding="utf-8"))

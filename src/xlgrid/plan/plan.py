@@ -1,4 +1,4 @@
-"""The plan of a study: its cells and runs, and which of its products are those of a study that it extends."""
+"""The plan of a study: its cells and runs, and the study that makes each product: this one or one that it extends."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -28,13 +28,13 @@ P = TypeVar("P", bound=Product)
 class Plan:
     """A study, and the cells and runs that follow from it.
 
-    A product whose settings and inputs equal those of the same product of a study that this one extends *is* the product of
-    that study, and has its path: see `owned`.
+    A study that extends another often has products with the same settings and inputs as the other study. Such a product
+    is made only once, by the study that is extended, and has its path: see `owned`.
 
     Attributes:
-        ancestors: the plans of the studies that this one extends, the first of them first.
+        ancestors: the plans of the studies that this one extends; each comes after the studies that it extends itself.
         path: the file of the study; None if the study is not from a file.
-        chains: product -> that product and everything on which it rests, as far as `rests_on` has been asked.
+        chains: the cache of `rests_on`.
     """
 
     study: "Study"
@@ -51,11 +51,11 @@ class Plan:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """Every run of the study; a run comes after those with which it begins."""
+        """Every run of the study; a run comes after the runs with which it begins."""
         return [self.owned(run) for run in self._named_runs]
 
     def runs_of(self, cells: "Iterable[Cell]") -> list[Run]:
-        """Every run that some cells of the study need; a run comes after those with which it begins."""
+        """Every run that some cells of the study need; a run comes after the runs with which it begins."""
         named = (cell.under(self.study.name) for cell in cells)
         return [self.owned(run) for run in grid.runs(self.study, named)]
 
@@ -78,13 +78,13 @@ class Plan:
 
     @property
     def shown(self) -> list[Product]:
-        """The results that exhibits show beside cells."""
+        """The results besides cells that exhibits show."""
         exhibits = self.study.exhibits.values()
         return [self.owned(result) for exhibit in exhibits for result in exhibit.products(self.cells)]
 
     @cached_property
     def products(self) -> list[Product]:
-        """Everything on which the report rests, and the report: one product for each job, after those that it is made from."""
+        """The report and everything from which it is made: one product for each job, each after its inputs."""
         study = self.study
         results: list[Product] = [*self.runs, *self.cells, *self.shown, *self.encoders_read]
         products = dict.fromkeys(product for result in results for product in self.rests_on(result))
@@ -97,13 +97,16 @@ class Plan:
 
     @cached_property
     def needed(self) -> list[Product]:
-        """Everything on which the cells and exhibits rest, each after what it is made from, of one seed for runs that differ by it."""
+        """Everything from which the cells and exhibits are made, each after its inputs.
+
+        If runs differ only by their seed, the list has the inputs of one of them.
+        """
         cells = {cell._replace(seed=0): cell for cell in self.cells}.values()
         return list(dict.fromkeys(product for each in (*cells, *self.encoders_read) for product in self.rests_on(each)))
 
     @cached_property
     def results(self) -> frozenset[Run | Cell]:
-        """All runs and cells under the name of this study, whichever study makes them."""
+        """All runs and cells of this study, under its own name, even if another study makes them."""
         return frozenset([*self._named_cells, *self._named_runs])
 
     @cached_property
@@ -115,10 +118,10 @@ class Plan:
         return grid.runs(self.study, self._named_cells)
 
     def owned(self, product: P) -> P:
-        """A product under the study that makes it: the first ancestor that has an equal one, or else this study.
+        """The product, with the study that makes it: the first ancestor with an equal product, or else this study.
 
         Args:
-            product: under any study.
+            product: a product, with any study.
         """
         named = product.under(self.study.name)
         if not self.ancestors:
@@ -128,8 +131,8 @@ class Plan:
         return self._owned[named]  # type: ignore[return-value]
 
     def _owner(self, product: P) -> P:
-        """`owned`, for a product under the name of this study."""
-        # The own inputs are asked about first because the grids of an ancestor may be large.
+        """The result of `owned`, for a product with this study."""
+        # The inputs in this study come first, because the grids of an ancestor may be large.
         if product.shows_results or not product.is_in(self) or product.has_own_input(self):
             return product
         for ancestor in self.ancestors:
@@ -139,12 +142,12 @@ class Plan:
         return product
 
     def _equals(self, ancestor: "Plan", product: Product) -> bool:
-        """Whether an ancestor makes a product of the same name from equal inputs with equal settings."""
+        """Whether an ancestor makes a product with the same name, equal inputs and equal settings."""
         name = ancestor.study.name
         key = name, product.alike(self)
         if key not in self._equal:
             same = product.under(name)
-            # A recipe says its study, which changes no result.
+            # A recipe contains the name of its study, which changes no result.
             namesake = self.study.model_copy(update={"name": name})
             self._equal[key] = product.inputs(self) == same.inputs(ancestor) and same.settings(
                 namesake
@@ -153,8 +156,10 @@ class Plan:
 
     @cached_property
     def shared(self) -> str:
-        """A sentence on the cells and runs that are those of other studies: "224 of 296 cells and 32 of 44 runs are those of
-        demo"; empty if there are none."""
+        """A sentence on the cells and runs that other studies make; empty if there are none.
+
+        For example: "224 of 296 cells and 32 of 44 runs are those of demo".
+        """
         counts: dict[str, list[str]] = {}
         for kind, results in (("cells", self.cells), ("runs", self.runs)):
             for study, number in Counter(result.study for result in results).items():
@@ -163,12 +168,12 @@ class Plan:
         return "; ".join(f"{' and '.join(of_kinds)} are those of {study}" for study, of_kinds in counts.items())
 
     def rests_on(self, product: Product) -> list[Product]:
-        """The product and everything from which it is made, each after what it is made from, and one for each job."""
+        """The product and everything from which it is made: one product for each job, each after its inputs."""
         product = product.of_job(self.study)
         if product not in self.chains:
             chain: dict[Product, None] = {}
             for file in flat(product.inputs(self)):
-                # A file at the `path` of an encoder may be below results, and yet be no product of this plan.
+                # The `path` of an encoder may be in results/, without being a product of this plan.
                 if (
                     (needed := product_of(file))
                     and needed.under(self.study.name).is_in(self)

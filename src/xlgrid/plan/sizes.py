@@ -1,7 +1,7 @@
-"""How many examples the data of a study have, and how many tokens an example has.
+"""The numbers of examples in the data of a study, and of tokens in an example.
 
-Data that are made are counted. The sizes of generated data follow from the options of the task. Of other data, the study says the sizes
-(`examples`), or files of one's own are read.
+If the data are on this machine, their rows are counted. The sizes of generated data follow from the options of the
+task. For other data, the study states the sizes (`examples`), or they are counted in the user's files.
 """
 
 from pathlib import Path
@@ -19,25 +19,27 @@ if TYPE_CHECKING:
 
 
 class DataSizes:
-    """The sizes of a study's data, each found once."""
+    """The sizes of a study's data. Each size is determined once, and cached."""
 
     def __init__(self, plan: "Plan") -> None:
         self.plan = plan
         self._numbers: dict[tuple[str, str, str], int] = {}
 
     def examples(self, tokens: Tokens) -> int:
-        """The examples of a task's data in a language or pair, from which the tokens of a split are made.
+        """The number of examples in the data from which the tokens of a task, language or pair, and split are made.
 
         Raises:
-            ValueError: it is not known how many.
+            ValueError: the number is not known.
         """
         name, part, split = key = tokens.task, Target(unaccompanied(tokens.language)[0]), tokens.split
         if key not in self._numbers:
             number = self._examples(*key)
             if number is None:
                 raise ValueError(
-                    f"study {self.plan.study.name} does not say how many examples the task {name} has in the {split} set of {part}, and the "
-                    f"data are not here: add `examples: {{train: ..., dev: ..., test: ...}}` to tasks.{name}"
+                    f"study {self.plan.study.name} does not say how many examples the task {name} has in the {split} "
+                    "set "
+                    f"of {part}, and the data are not here: add `examples: {{train: ..., dev: ..., test: ...}}` to "
+                    f"tasks.{name}"
                 )
             self._numbers[key] = number
         return self._numbers[key]
@@ -60,13 +62,12 @@ class DataSizes:
         return known_size or (local and local.num_rows)
 
     def _text(self, code: str) -> int | None:
-        """The rows of the text of a language; None for a text from elsewhere that is not made yet."""
+        """The number of rows in the text of a language; None for a text from elsewhere that is not fetched yet."""
         text, product = self.plan.study.text, self.plan.owned(Text(self.plan.study.name, code))
         return _rows(product) or (None if text.fetches(code) else text.sentences)
 
     def length(self, name: str) -> int:
-        """The tokens of an input of a task, which are assumed: `max_length` where texts fill inputs, otherwise what the kind of task says
-        (`Task.tokens`)."""
+        """The assumed tokens of an input of a task: `max_length` if texts fill inputs, otherwise `Task.tokens`."""
         entry = self.plan.study.tasks[name]
         fills = entry.options.get("documents", "cut") != "cut"
         return entry.max_length if fills else min(entry.task.tokens, entry.max_length)
@@ -77,7 +78,7 @@ class DataSizes:
 
 
 def _rows(product: Data | Text) -> int | None:
-    """The rows of data or of a text; None if they are not made yet."""
+    """The number of rows in data or a text; None if the file is not on this machine yet."""
     import pyarrow.parquet as pq
 
     return int(pq.read_metadata(product.path).num_rows) if Path(product.path).is_file() else None

@@ -1,4 +1,4 @@
-"""The questions of the rules to the plans: the studies of a command, the files that a rule makes, and the inputs of a rule."""
+"""Functions for Snakemake rules: the studies of a command, the files that a rule makes, and the inputs of a rule."""
 
 import os
 import re
@@ -27,28 +27,30 @@ class Settings(Strict):
     study: str = Field(
         default="demo",
         min_length=1,
-        description="the study that is made if no file is named: a study in studies/ or one that comes with xlgrid, by its name, or any "
-        "study file by its path",
+        description="the study that is made if the command names no file: the name of a study in studies/ or of one "
+        "that "
+        "comes with xlgrid, or the path of any study file",
     )
     hub_lock: LocalPath = Field(
         default="hub.lock.yaml",
         min_length=1,
-        description="the file that keeps the commits of everything fetched from the Hugging Face Hub",
+        description="the lock file, which keeps the commit of everything that is fetched from the Hugging Face Hub",
     )
     gpus: int = Field(
         default=0,
         ge=0,
-        description="the GPUs of each job that trains or evaluates (resource `gpu`); a profile may set resources of single rules",
+        description="the number of GPUs of each job that trains or evaluates (resource `gpu`); a profile may set the "
+        "resources of single rules",
     )
 
 
 class Command(NamedTuple):
-    """The request of a Snakemake command.
+    """The targets of a Snakemake command.
 
     Attributes:
-        files: the files below results/, or below a folder of nearly this name, as paths from the working directory.
-        job_studies: the study of each job that another Snakemake has started.
-        is_for_default: whether the default target or the study of the settings is named.
+        files: the requested files in results/, or in a folder with a similar name, as paths from the working directory.
+        job_studies: the study of each job, if another Snakemake process has started this one for some jobs.
+        is_for_default: whether the command asks for the default target, or names the study of the settings.
     """
 
     files: list[str]
@@ -57,10 +59,10 @@ class Command(NamedTuple):
 
 
 def read_command(arguments: Sequence[str], default_study: str) -> Command:
-    """The request of the command with these arguments. Rules cannot ask Snakemake for its targets, but its parser is public."""
+    """The targets of the command with these arguments. Snakemake does not tell rules, but its parser is public."""
     from snakemake.cli import get_argument_parser
 
-    # The options of profiles are unknown, but they name no targets.
+    # The options in profiles are not read, but they name no targets.
     command, _ = get_argument_parser().parse_known_args([*arguments])
     options = (command.forcerun, command.prioritize, command.until, command.omit_from)
     values = [*command.targets, *(value for option in options for value in sorted(option))]
@@ -68,7 +70,7 @@ def read_command(arguments: Sequence[str], default_study: str) -> Command:
     return Command(
         files=[path for path in paths if "/" in path and get_close_matches(path.split("/")[0], ["results"])],
         job_studies=[job.wildcards_dict["study"] for job in command.target_jobs if "study" in job.wildcards_dict],
-        # Snakemake makes `all` where no target is named, whatever other options name.
+        # Without a target, Snakemake makes `all`.
         is_for_default="all" in values
         or not (command.targets or command.target_jobs)
         or f"study={default_study}" in (command.config or ()),
@@ -80,7 +82,7 @@ def read_settings(config: Mapping[str, Any], is_module: bool = False) -> Setting
 
     Args:
         config: the settings in config.yaml and from the command line.
-        is_module: whether the rules belong to a workflow of someone else, whose settings may stand beside these.
+        is_module: whether another workflow uses these rules as a module, and may have further settings.
 
     Raises:
         ValueError: there is no such setting, or a setting has a value that it cannot have.
@@ -94,16 +96,17 @@ def read_settings(config: Mapping[str, Any], is_module: bool = False) -> Setting
 
 
 def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = False) -> dict[str, Plan]:
-    """Name -> plan of the studies that a Snakemake command names by its targets or target jobs; if it names none, or the
-    default target beside them, of the study of `config`, too.
+    """Name -> plan, for the studies that a Snakemake command names by its targets or target jobs.
+
+    If the command names no study, or also asks for the default target, the study of `config` is among them.
 
     Args:
         arguments: the command line without the name of the program.
-        is_module: whether the rules belong to a workflow of someone else, which may have settings and files of its own.
+        is_module: whether another workflow uses these rules as a module, and may have further settings and files.
 
     Raises:
         FileNotFoundError: a study does not exist.
-        ValueError: a study has mistakes, it does not make a target, or it has the name of another study.
+        ValueError: a study has mistakes, does not make a target, or has the same name as another study.
     """
     default = study_path(config.study)
     namesake = study_named(default.stem)
@@ -119,7 +122,7 @@ def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = Fal
     if command.is_for_default or not names:
         names[default.stem] = None
     plans = {name: load_plan(_file_of(name, config.study)) for name in names}
-    # The process that started target jobs has checked its targets.
+    # For target jobs, the Snakemake process that started this one has checked the targets.
     for path in () if command.job_studies or is_module else command.files:
         if problem := explain(plans[path.split("/")[1]], path):
             raise ValueError(problem)
@@ -127,13 +130,15 @@ def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = Fal
 
 
 def _file_of(name: str, default_study: str) -> Path:
-    """The file of a study that a path below results/ names. The default study, if it is named by its path, may be anywhere, and
-    so may those that it extends."""
+    """The file of the study `name`, from a path in results/.
+
+    If the default study is given by its path, its file and the files of the studies that it extends may be anywhere.
+    """
     if is_path(default_study):
         default = study_path(default_study)
         if name == default.stem:
             return default
-        # A broken default study does not disturb a named one.
+        # A mistake in the default study does not matter if the command names another study.
         with suppress(ValueError, FileNotFoundError):
             for file in read_lineage(default):
                 if file.path.stem == name:
@@ -142,20 +147,20 @@ def _file_of(name: str, default_study: str) -> Path:
 
 
 def with_ancestors(plans: Mapping[str, Plan]) -> dict[str, Plan]:
-    """The plans, and those of the studies that they extend, by name."""
+    """Name -> plan, for these plans and for the studies that they extend."""
     return {each.study.name: each for plan in plans.values() for each in (*plan.ancestors, plan)} | {**plans}
 
 
 def either(values: Iterable[str]) -> str:
-    """A regular expression that matches exactly these values; without any, it matches nothing."""
+    """A regular expression that matches exactly these values; if there are none, it matches nothing."""
     return "|".join(map(re.escape, sorted(set(values), key=lambda value: (-len(value), value)))) or "(?!)"
 
 
 def made_by(plans: Mapping[str, Plan], rule: str, kind: type[Product]) -> str:
-    """A constraint of the wildcard `study` of a rule: each study where the rule makes products of a kind, and what follows it in
-    their paths.
+    """The constraint of the wildcard `study` of a rule: the studies in which the rule makes products of a kind.
 
-    Which rule makes a file depends on the study: one generates the data of a task that another fetches.
+    The regular expression also looks ahead at the rest of the path, because the rule that makes a file depends on the
+    study. For example, one study generates the data of a task, and another study fetches them.
     """
     choices = []
     for study, plan in plans.items():
@@ -167,14 +172,14 @@ def made_by(plans: Mapping[str, Plan], rule: str, kind: type[Product]) -> str:
 
 
 def _begin(paths: Iterable[str]) -> str:
-    """A regular expression that matches a path which begins with one of some paths, up to the end of a name."""
+    """A regular expression for the beginning of a path: one of `paths`, up to the end of a folder or file name."""
     patterns = [re.escape(path).replace(r"\*", "[^/]+") for path in paths]
     return rf"/(?:{'|'.join(patterns) or '(?!)'})(?:/|\.[a-z]+$)"
 
 
 def downloads_of(plans: Mapping[str, Plan]) -> Downloads:
-    """The files that the rules download for all studies. The entries of a study win over those of the studies that it extends."""
-    # Among the plans, a study follows those that it extends.
+    """The files that the rules download for all studies. A study's entries win over entries of its ancestors."""
+    # A plan comes after the plans of the studies that it extends.
     return Downloads(plan.study.downloads for plan in reversed([*plans.values()]))
 
 
@@ -182,8 +187,8 @@ def product(kind: type[Product], wildcards: Any, **fixed: str) -> Product:
     """The product of a kind that a rule makes.
 
     Args:
-        wildcards: of the rule, named as the fields of the kind.
-        fixed: the fields that are no wildcards of the rule.
+        wildcards: the wildcards of the rule, with the names of fields of the kind.
+        fixed: the fields that are not wildcards of the rule.
     """
     # Data classes and named tuples name their fields in `__match_args__`.
     fields: tuple[str, ...] = kind.__match_args__  # type: ignore[attr-defined]
@@ -194,7 +199,7 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     """The inputs of the rule that makes a product.
 
     Raises:
-        ValueError: the study does not have the product; the message names what is near it.
+        ValueError: the study does not have the product; the message names the nearest one.
     """
     plan = plans[wanted.study]
     if problem := refusal(plan, wanted):
@@ -203,10 +208,10 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
 
 
 def lacks_results(wanted: Product, files: Inputs) -> bool:
-    """Whether an exhibit, claims or a report is there, but not all results from which it was made.
+    """Whether an exhibit, claims or a report exists, but some results from which it was made do not.
 
-    Encoders are left out, although a few exhibits read them: whoever deletes encoders because they are large does not want to
-    train everything again.
+    Encoders do not count, although a few exhibits read them: a user who deletes large encoders does not want to train
+    everything again.
     """
     if not wanted.shows_results or not os.path.exists(wanted.path):
         return False

@@ -1,11 +1,11 @@
-"""What can go wrong is found before anything computes: checks of a study and of the machine, and what is fetched beforehand."""
+"""Checks of a study and of the machine before anything computes, and fetching of what the study needs."""
 
 from enum import Enum
 from typing import NamedTuple
 
 
 class State(Enum):
-    """The state of a thing, by the mark that is printed before its line. The order is that in which lines are printed."""
+    """The result of a check, as the mark before its line. Lines are printed in the order of these marks."""
 
     PROBLEM = "✗"
     OPEN = "?"
@@ -16,10 +16,11 @@ class Line(NamedTuple):
     """A line of `xlgrid check` or `xlgrid doctor`: the result of one check.
 
     Attributes:
-        state: whether there is a problem, whether all is in order, or whether that is open: the check could not be made, or it
-            depends on what only the user knows, such as whether a cluster will run the study.
-        thing: what was checked, such as "data ner".
-        text: the result; of a problem, also what to do next.
+        state: a problem, in order, or open. The state is open if the check was not possible, or if it depends on
+        something
+            that only the user knows, such as whether a cluster will run the study.
+        thing: the checked thing, such as "data ner".
+        text: the result; for a problem, also the next step.
     """
 
     state: State

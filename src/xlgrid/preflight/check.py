@@ -18,17 +18,17 @@ from xlgrid.products.encode import Encoder
 from xlgrid.results.claims import problem_of_plan, terms
 from xlgrid.results.verdicts import LEAST_SEEDS, smallest_effect
 
-# An effect, in standard deviations over seeds, that is larger than most. Five seeds show a smaller one among a hundred claims, and
-# three seeds do not among four.
+# An effect that is larger than most, in standard deviations over seeds. Five seeds show smaller effects even among a
+# hundred claims; three seeds do not even among four claims.
 LARGE = 5.0
 ENOUGH = 5
 
 
 def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
-    """A line for each thing that a study needs, in the order in which a study uses them.
+    """A line for each thing that a study needs, in the order of use.
 
     Args:
-        plan: the plan of the study, which has been checked against its schema.
+        plan: the plan of the study.
         lock: the lock file, see `xlgrid.data.lock`.
 
     Raises:
@@ -49,11 +49,11 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
 
 
 def exhibit_lines(plan: Plan) -> Iterator[Line]:
-    """A line for each exhibit that its job could not render, such as one with an entry that would average over two methods.
+    """A line for each exhibit that cannot be rendered, for example because an entry would average over two methods.
 
-    Learning curves are left out, because they are lines of the runs that have begun.
+    Learning curves are not checked, because they show runs that have started.
     """
-    # No study has the name -, so that its cells have no files.
+    # No study is named -, so the cells of this study have no files.
     cells = [cell._replace(study="-") for cell in plan.cells]
     unmade = cast("Plan", SimpleNamespace(study=plan.study, cells=cells, owned=plan.owned))
     rendered, are_good = 0, True
@@ -72,9 +72,10 @@ def exhibit_lines(plan: Plan) -> Iterator[Line]:
 
 
 def claim_lines(plan: Plan) -> Iterator[Line]:
-    """A line for the claims of each number of planned seeds: the smallest effects that can show, or that there is no verdict.
+    """A line for each number of planned seeds: the smallest effects that claims can show, or why there is no verdict.
 
-    Claims that pair what is not planned have a line of their own. Claims without cells are among `inherited_problems`.
+    Each claim that pairs cells that are not planned has its own line. `inherited_problems` reports claims without
+    cells.
     """
     study = plan.study
     of_seeds: Counter[int] = Counter()
@@ -95,7 +96,7 @@ def claim_lines(plan: Plan) -> Iterator[Line]:
             advice = f"a verdict needs {LEAST_SEEDS}: add seeds, or read the effects without verdicts"
             yield Line(State.OPEN, "claims", f"{planned_seeds}, and {advice}")
             continue
-        # Claims without a verdict count as if they did not hold.
+        # A claim without a verdict counts like a claim that does not hold.
         steps = dict.fromkeys([total, 1 + without])
         first, *last = [smallest_effect(seeds, step) for step in steps]
         effects = (
@@ -108,7 +109,7 @@ def claim_lines(plan: Plan) -> Iterator[Line]:
 
 
 def disk_line(plan: Plan) -> Line:
-    """The disk that a study still needs, and that this machine has free."""
+    """The disk space that a study still needs, and the free space on this machine."""
     estimate = Estimate(plan)
     try:
         runs = [run for run in plan.runs if run.study == plan.study.name and not Path(run.delta).exists()]

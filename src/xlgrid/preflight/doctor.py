@@ -20,12 +20,12 @@ from xlgrid.preflight import Line, State
 RESULTS = Path("results")
 ACTIVATE = "run `. .venv/bin/activate` in the folder of the project, and then the same command again"
 LOCK = Path("envs/lock.txt")
-# Major version of CUDA -> the oldest driver for it, and the index of torch's builds for an older CUDA.
+# Major version of CUDA -> the oldest driver that supports it; and the package index of torch for an older CUDA.
 DRIVERS = {"12": 525, "13": 580}
 OLDER = "https://download.pytorch.org/whl/cu126"
-# A disk with less free space, in bytes, is full before long.
+# Bytes. A disk with less free space is soon full.
 LITTLE = 2_000_000_000
-# Script (ISO 15924) -> a word in it, for scripts in whose letters figures show tokens of languages that xlgrid knows.
+# Script (ISO 15924) -> a word in this script, for the scripts of the languages whose tokens figures may show.
 WORDS = {
     "Latn": "word",
     "Cyrl": "слово",
@@ -38,10 +38,10 @@ WORDS = {
     "Taml": "சொல்",
     "Geor": "სიტყვა",
 }
-# The executor is a distribution of its own, which knows its clusters.
+# The executor is a separate package, which lists its clusters.
 ABOUT = [sys.executable, "-P", "-m", "snakemake_executor_plugin_submitit", "about"]
 SNAKEFILE = 'rule second:\n    output: "ended"\n    shell: "sleep 1; touch {output}"\n'
-# Seconds that a cluster has for its answer, that the job has to end, and that Snakemake has to cancel it.
+# The most seconds until a cluster answers, until the job ends, and until Snakemake has cancelled it.
 ANSWER, JOB, END = 60, 300, 60
 
 
@@ -64,7 +64,7 @@ def machine_lines(submit: bool = False, lock: Path = LOCK) -> Iterator[Line]:
 
 
 def python_line(version: str, required: str) -> Line:
-    """Whether a version of Python is one that xlgrid runs with.
+    """Whether xlgrid supports a version of Python.
 
     Args:
         required: a specifier such as ">=3.11".
@@ -76,12 +76,13 @@ def python_line(version: str, required: str) -> Line:
     return Line(
         State.PROBLEM,
         "Python",
-        f"{version}, and xlgrid needs {required}: install another one, and `make .venv/installed PYTHON=python3.11` with it",
+        f"{version}, but xlgrid needs {required}: install such a version, and run `make .venv/installed "
+        "PYTHON=python3.11` with it",
     )
 
 
 def command_line(name: str) -> Line:
-    """Whether a command is found on PATH, and is that of the environment in which this process runs."""
+    """Whether PATH finds a command in the environment of this process."""
     if problem := elsewhere(name):
         return Line(State.PROBLEM, name, problem)
     return Line(State.GOOD, name, str(shutil.which(name)))
@@ -103,19 +104,19 @@ def environment_line(lock: Path) -> Line:
         except metadata.PackageNotFoundError:
             missing.append(name)
             continue
-        # torch's builds differ in a label such as +cpu.
+        # Builds of torch have different labels, such as +cpu.
         if installed.partition("+")[0] != version:
             others.append(f"{name} {installed} instead of {version}")
     if missing or others:
         parts = [f"missing: {', '.join(missing)}"] if missing else []
         parts += [f"{len(others)} of another version: {', '.join(others[:5])}"] if others else []
-        advice = f"`pip install -r {lock}` installs those of the lock"
+        advice = f"`pip install -r {lock}` installs the versions of the lock file"
         return Line(State.PROBLEM, "packages", f"{'; '.join(parts)}: {advice}")
     return Line(State.GOOD, "packages", f"all {len(expected)} have the versions of {lock}")
 
 
 def locked(lock: Path) -> dict[str, str]:
-    """Package -> version, of the lines of a lock file that apply to this Python and system."""
+    """Package -> version, for the lines of a lock file that apply to this version of Python and this system."""
     from packaging.requirements import Requirement
 
     lines = (line.partition("#")[0].strip() for line in lock.read_text(encoding="utf-8").splitlines())
@@ -128,9 +129,9 @@ def locked(lock: Path) -> dict[str, str]:
 
 
 def cluster_lines(submit: bool = False) -> Iterator[Line]:
-    """A line for each cluster, and if asked for, one on a job of one second that is submitted to it.
+    """A line for each cluster, and, with `submit`, a line on a job of one second.
 
-    Only a user who wants such a job has a problem where the cluster is missing or does not answer.
+    A cluster that is missing or does not answer is a problem only with `submit`.
     """
     for cluster, profile in profiles().items():
         try:
@@ -153,7 +154,7 @@ def cluster_lines(submit: bool = False) -> Iterator[Line]:
 def _job_line(cluster: str, profile: str) -> Line:
     """Run a workflow with one job of one second on a cluster."""
     thing = f"a job on {cluster}"
-    # All nodes have to see the folder of the job, as they see that of the executor.
+    # All nodes have to see the folder of the job, so it is in .snakemake/, like the executor's folder.
     Path(".snakemake").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="doctor-", dir=".snakemake") as folder:
         snakefile = Path(folder, "Snakefile")
@@ -173,7 +174,7 @@ def _job_line(cluster: str, profile: str) -> Line:
             process.communicate(timeout=END)
             return Line(State.OPEN, thing, f"the job had not ended after {JOB} s, and is cancelled: look at the queue")
         if process.returncode:
-            # Snakemake prints the executor's words on a failed job after this one.
+            # After this word, Snakemake prints the executor's message on a failed job.
             words = re.search(r"message: (.*)", said) or re.search(r"(\S.*)\s*\Z", said)
             reason = words[1] if words else f"exit status {process.returncode}"
             return Line(State.PROBLEM, thing, f"it fails ({reason}): correct the settings in {profile}/")
@@ -194,7 +195,7 @@ def gpu_line() -> Line:
         advice = "install the build of torch for CUDA, which is the one on PyPI"
         if cuda:
             needs = f"CUDA {cuda} needs" + (f" driver {oldest} or newer" if oldest else " a newer driver")
-            advice = f"{needs}: update the driver, or install a build of torch for an older CUDA, as with `pip install torch --index-url {OLDER}`"
+            advice = f"{needs}: update the driver, or install an older torch: `pip install torch --index-url {OLDER}`"
         return Line(
             State.PROBLEM,
             "GPUs",
@@ -204,10 +205,10 @@ def gpu_line() -> Line:
 
 
 def font_line() -> Line:
-    """The scripts that figures can show: those for which one of their fonts is installed."""
+    """The scripts that figures can show, because a font for them is installed."""
     from xlgrid.exhibits.drawing.plots import lacking
 
-    # One call for all words: each call reads the fonts.
+    # One call checks all words, because each call reads the fonts.
     absent = {*lacking("".join(WORDS.values()))}
     missing = [script for script, word in WORDS.items() if absent & {*word}]
     if not missing:
@@ -215,7 +216,7 @@ def font_line() -> Line:
     return Line(
         State.OPEN,
         "fonts",
-        f"no font for {', '.join(missing)}, whose tokens are boxes in figures of attention: install the Noto fonts "
+        f"no font for {', '.join(missing)}: figures of attention show boxes for these tokens; install the Noto fonts "
         "(fonts-noto on Debian), if a study has such figures",
     )
 
@@ -228,7 +229,7 @@ def results_line(results: Path) -> Line:
 
 
 def disk_line(results: Path) -> Line:
-    """The free disk below a folder."""
+    """The free disk space in a folder, which need not exist yet."""
     free = shutil.disk_usage(existing(results)).free
     if free < LITTLE:
         return Line(
@@ -240,18 +241,20 @@ def disk_line(results: Path) -> Line:
 
 
 def gigabytes(number: float) -> str:
-    """Bytes in GB, or in MB where they are fewer than one GB."""
+    """A number of bytes as text in GB, or in MB below one GB."""
     return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"
 
 
 def elsewhere(name: str) -> str | None:
-    """Why a command is not that of the environment in which this process runs, with what to do; None if it is, or if this
-    environment has no such command."""
+    """The problem, and what to do, if PATH does not find a command in the environment of this process.
+
+    None if there is no problem, or if the environment has no such command.
+    """
     path, here = shutil.which(name), Path(sys.prefix) / "bin" / name
     if path is None:
         return f"`{name}` is not on PATH, and the rules call it by its name: {ACTIVATE}"
     if here.exists() and not os.path.samefile(path, here):
-        return f"{path} comes first on PATH, and not {here} of this environment: {ACTIVATE}"
+        return f"{path} comes first on PATH, before {here} of this environment: {ACTIVATE}"
     return None
 
 
@@ -261,7 +264,7 @@ def existing(path: Path) -> Path:
 
 
 def unwritable(folder: Path) -> str | None:
-    """Why no file can be written below a folder, which need not exist yet, with what to do; None if files can be written there."""
+    """The problem, and what to do, if no file can be written in a folder, which need not exist yet; otherwise None."""
     place = existing(folder)
     try:
         with tempfile.TemporaryDirectory(prefix=".xlgrid-", dir=place):

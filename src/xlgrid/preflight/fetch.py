@@ -1,4 +1,4 @@
-"""What a study needs from the network, the command of Snakemake that fetches it, and what a machine without a network needs."""
+"""The files that a study needs from the network, the Snakemake command that fetches them, and advice."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -10,9 +10,9 @@ from xlgrid.plan.plan import Plan
 from xlgrid.plan.workflow import read_settings
 from xlgrid.preflight.files import by_hand_lines, downloads_of, materials
 
-# The settings of a project: in a clone at the top, in a folder that snakedeploy has made below config/.
+# The settings of a project: at the top of a clone, or in config/ of a folder that snakedeploy has made.
 CONFIGS = (Path("config.yaml"), Path("config/config.yaml"))
-# Where Snakemake notes with which settings each file was made.
+# The folder in which Snakemake records the settings with which it made each file.
 RECORDS = ".snakemake/metadata"
 
 
@@ -20,7 +20,7 @@ def lock_file() -> str:
     """The lock file that the settings of the project in this folder name.
 
     Raises:
-        ValueError: there is no such file, so that this folder is no project of xlgrid, or a setting in it is wrong.
+        ValueError: the folder has no settings, so that it is no project of xlgrid, or a setting is wrong.
     """
     config = next((path for path in CONFIGS if path.is_file()), None)
     if config is None:
@@ -32,43 +32,43 @@ def lock_file() -> str:
         raise ValueError(
             f"{config} has settings, each with a value (study: demo), got {str(values)[:40]!r}: correct the file"
         )
-    # A workflow that takes xlgrid in as a module may have settings of its own there.
+    # A workflow that uses xlgrid as a module may have further settings in this file.
     return read_settings(values or {}, is_module=True).hub_lock
 
 
 def targets(plan: Plan) -> list[str]:
-    """The files that rules fetch for a study: those of the Hub, and those that `downloads` of the study has an address for."""
+    """The files that rules fetch for a study: from the Hub, and from the addresses in `downloads` of the study."""
     taken = materials(plan)
     downloads = (file for file, found in downloads_of(plan, taken).items() if found.urls)
     return list(dict.fromkeys([*(material.product.path for material in taken if material.repository), *downloads]))
 
 
 def command(plan: Plan, wanted: Sequence[str], cores: int) -> list[str]:
-    """The command that makes the files of a study that are missing, each at the commit that the lock file keeps.
+    """The command that fetches the missing files of a study, each at its commit in the lock file.
 
     Args:
-        wanted: see `targets`.
+        wanted: the result of `targets`.
     """
     options = ["--cores", str(cores), "--keep-going", "--rerun-incomplete", *options_of(named(plan))]
     return ["snakemake", *options, "--", *wanted]
 
 
 def by_hand(plan: Plan) -> Iterator[str]:
-    """What the study needs beside what is fetched, and a person has to get, in lines."""
+    """Lines about files that the study needs and that a person has to get."""
     for line in by_hand_lines(plan, materials(plan)):
         yield f"not fetched: {line.thing}: {line.text}"
 
 
 def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
-    """What to do with the files that have been fetched, in lines.
+    """Lines about what to do with the fetched files.
 
     Args:
-        wanted: see `targets`.
+        wanted: the result of `targets`.
     """
-    # The folders of encoders and data of a study, and those of files from elsewhere.
+    # The folders of encoders and data of a study, and of files from elsewhere.
     folders = dict.fromkeys("/".join(path.split("/")[: 3 if path.startswith("results/") else 1]) for path in wanted)
     study = plan.study.name
-    # A workflow of someone else, which takes the rules in, need not have xlgrid's settings.
+    # A workflow that uses xlgrid as a module need not have xlgrid's settings.
     lock = lock_file() if any(path.is_file() for path in CONFIGS) else read_settings({}).hub_lock
     is_locked = Path(lock).exists()
     committed = f"; commit {lock} to git beside {plan.path or study}" if is_locked else ""

@@ -1,4 +1,4 @@
-"""What a study takes from outside, and the files of one's own among it: data with their labels, text, tokenizers and encoders."""
+"""The data, text, tokenizers and encoders that a study takes from outside, and checks of the user's own files."""
 
 import contextlib
 import io
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
     from xlgrid.tasks import Task
 
-# Larger files of data, in bytes, are read by the jobs alone, so that the checks take seconds.
+# Bytes. Only the jobs read larger files of data, so that the checks take seconds.
 MOST = 50_000_000
-# Rows of a text that are read.
+# The number of rows of a text that the checks read.
 ROWS = 300
-# Files that a line names at most.
+# The most files that a line names.
 SHOWN = 3
-# The share of the rows of a split that are remarked if they are in another split, too.
+# The share of rows of a split from which on a line reports that they are in another split, too.
 SHARED = 0.1
 
 
 class Material(NamedTuple):
-    """A product that is not computed from others: it is fetched from the Hub, or read from files of one's own.
+    """A product that is not computed from other products: it is fetched from the Hub, or read from the user's files.
 
     Attributes:
-        product: under the study that makes it.
-        named: the same product under the study that is checked.
+        product: the product, with the study that makes it.
+        named: the same product, with the study that is checked.
         repository: the repository that it is fetched from; None if it is read from files.
-        files: the files of one's own that it is read from.
+        files: the user's files that it is read from.
     """
 
     product: Product
@@ -68,7 +68,7 @@ class Rows(NamedTuple):
     Attributes:
         files: the files from which they were read.
         described: the number of rows and their labels, in words.
-        inputs: for each row, the hash of what the encoder reads of it.
+        inputs: for each row, the hash of the columns that the encoder reads.
     """
 
     language: str
@@ -98,8 +98,10 @@ def downloads_of(plan: Plan, materials: Iterable[Material]) -> dict[str, Found]:
 
 
 def file_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
-    """A line for the files of each task, for text, and for each tokenizer and encoder from a folder; more where there are problems.
-    Files that a person has to get have a line for each entry of `downloads`."""
+    """Lines about the files of each task, of text, and of each tokenizer and encoder from a folder.
+
+    For files that a person has to get, there is a line for each entry of `downloads`.
+    """
     yield from by_hand_lines(plan, materials)
     downloads = downloads_of(plan, materials)
     groups: dict[str, list[Material]] = {}
@@ -125,12 +127,12 @@ def by_hand_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
 
 
 def _missing(thing: str, files: Sequence[str], downloads: Mapping[str, Found]) -> Iterator[Line]:
-    """Lines on files that are not there."""
+    """Lines about files that are missing."""
     hosts: dict[str, list[str]] = {}
     for file in files:
         if file in downloads and (urls := downloads[file].urls):
             hosts.setdefault(urlsplit(urls[0]).netloc or "this machine", []).append(file)
-    # A study may take the data of a task as the files of another, or of another study.
+    # A study may read files that Snakemake makes: the data of another task, or of another study.
     of_tasks = [file for file in files if Data.parse(file)]
     if of_tasks:
         yield Line(State.GOOD, thing, f"Snakemake makes {_listed(of_tasks)}")
@@ -154,11 +156,11 @@ def _absent(files: Sequence[str]) -> str:
 
 
 def _checked(plan: Plan, thing: str, members: Sequence[Material]) -> Iterator[Line]:
-    """Lines on files that are all there, of the products of one thing."""
+    """Lines about the products of one thing, such as a task. All of their files exist."""
     read: list[Rows] = []
     large: list[str] = []
     texts: list[str] = []
-    # Several products may be read from one file, so that a line may come twice.
+    # Several products may be read from the same file, so the same line may come twice.
     lines: dict[Line, None] = {}
     for material in members:
         log = io.StringIO()
@@ -201,7 +203,7 @@ def _read_text(plan: Plan, language: str) -> None:
 
 
 def _rows(plan: Plan, product: Any, files: Sequence[str]) -> Iterator[Rows]:
-    """The rows of a split, read as the job does that fetches it; nothing if not all of its files are there.
+    """The rows of a split, read in the same way as in its job; nothing if some of its files are missing.
 
     Raises:
         OSError, ValueError: a file cannot be read, or is not what the task needs.
@@ -213,7 +215,7 @@ def _rows(plan: Plan, product: Any, files: Sequence[str]) -> Iterator[Rows]:
 
 
 def rows_of(language: str, split: str, files: Sequence[str], table: "pa.Table", task: "Task") -> Rows:
-    """The rows of a table that has been checked."""
+    """The rows of a checked table."""
     counts = task.head.label_counts(table, task) if task.target in table.column_names else {}
     described = "1 row" if table.num_rows == 1 else f"{table.num_rows:,} rows"
     if counts:
@@ -221,13 +223,13 @@ def rows_of(language: str, split: str, files: Sequence[str], table: "pa.Table", 
         of_labels = "1 label" if len(counts) == 1 else f"{len(counts)} labels"
         described += f", {of_labels}; the most frequent is {label} ({most / sum(counts.values()):.0%})"
     columns = [table[column].to_pylist() for column in task.inputs if column in table.column_names]
-    # A list, such as that of the words of a sentence, has no hash.
+    # A list, such as the words of a sentence, has no hash.
     inputs = [hash(str(values)) for values in zip(*columns, strict=True)]
     return Rows(language, split, files, described, inputs)
 
 
 def row_lines(thing: str, read: Iterable[Rows]) -> Iterator[Line]:
-    """A line for the files of each split, and one for each two splits or languages that have many rows in common."""
+    """A line for the files of each split, and a line for each two splits or languages with many rows in common."""
     by_split = sorted(read, key=lambda rows: SPLITS.index(rows.split))
     for rows in by_split:
         yield Line(State.GOOD, thing, f"{' and '.join(rows.files)}: {rows.described}")
@@ -237,14 +239,14 @@ def row_lines(thing: str, read: Iterable[Rows]) -> Iterator[Line]:
 
 
 def _in_common(first: Rows, second: Rows) -> str | None:
-    """What to do about rows that two splits of a language share, or about all rows of a split that two languages share."""
+    """The message about rows that two splits of a language share, or about a split that is equal in two languages."""
     if first.language == second.language:
         key, both = "split", f"{first.split} and {second.split} in {first.language}"
     elif first.split == second.split:
         key, both = "language", f"{first.split} in {first.language} and {second.language}"
     else:
         return None
-    # A file with the rows of several splits may have some of them twice.
+    # If one file has several splits, some rows may be in two splits.
     if first.inputs == second.inputs:
         if [*first.files] == [*second.files]:
             return f"{both} are both read from {' and '.join(first.files)}: put {{{key}}} into `local`"
@@ -257,8 +259,11 @@ def _in_common(first: Rows, second: Rows) -> str | None:
 
 
 def tokenizer_lines(plan: Plan) -> Iterator[Line]:
-    """A line for each tokenizer and encoder that does not come from a training here: whether it has the tokens that the tasks need,
-    and an embedding for each token. One line lists those that are not on this machine."""
+    """A line for each tokenizer and encoder that is not trained here.
+
+    The line says whether it has the tokens that the tasks need, and an embedding for each token. One more line lists
+    tokenizers and encoders that are not on this machine.
+    """
     study = plan.study
     named = dict.fromkeys(product.under(study.name) for product in plan.needed)
     tasks: dict[str, dict[str, None]] = {}
@@ -272,7 +277,7 @@ def tokenizer_lines(plan: Plan) -> Iterator[Line]:
         entry = _entry(plan, product)
         folder = folder_of(plan, product)
         if folder is None:
-            # A missing folder of one's own has a line with its files.
+            # If a folder of the user is missing, the lines about files report it.
             absent += [product.thing] if entry.repository else []
         elif entry.repository or entry.folder:
             try:
@@ -292,14 +297,14 @@ def tokenizer_lines(plan: Plan) -> Iterator[Line]:
 
 
 def folder_of(plan: Plan, product: Tokenizer | Encoder) -> Path | None:
-    """The folder on this machine with a tokenizer or an encoder: that of the results, or else the `path` of the study."""
+    """The folder of a tokenizer or encoder on this machine: in results/, or else the `path` in the study."""
     entry, needed = _entry(plan, product), "tokenizer.json" if isinstance(product, Tokenizer) else "config.json"
     places = [Path(plan.owned(product).folder), *([Path(entry.folder)] if entry.folder else [])]
     return next((place for place in places if (place / needed).is_file()), None)
 
 
 def _entry(plan: Plan, product: Tokenizer | Encoder) -> Obtained:
-    """The entry of the study."""
+    """The entry of a tokenizer or encoder in the study."""
     if isinstance(product, Tokenizer):
         return plan.study.all_tokenizers[product.tokenizer]
     return plan.study.encoders[product.encoder]
@@ -309,7 +314,7 @@ def _tokenizer(plan: Plan, product: Tokenizer, folder: Path, tasks: Sequence[str
     """Whether a tokenizer has the special tokens of some tasks.
 
     Raises:
-        OSError, ValueError: it cannot be read, or lacks one.
+        OSError, ValueError: the tokenizer cannot be read, or lacks a token.
     """
     tokenizer = load_tokenizer(folder)
     for task in tasks:
@@ -320,10 +325,10 @@ def _tokenizer(plan: Plan, product: Tokenizer, folder: Path, tasks: Sequence[str
 
 
 def _encoder(plan: Plan, product: Encoder, folder: Path) -> Line:
-    """Whether an encoder is whole, and has an embedding for each token of its tokenizer.
+    """Whether an encoder is complete, and has an embedding for each token of its tokenizer.
 
     Raises:
-        OSError, ValueError: it cannot be read, or is not.
+        OSError, ValueError: the encoder cannot be read, is not complete, or lacks embeddings.
     """
     tokenizer = Tokenizer(product.study, plan.study.tokenizer_of(product.encoder))
     tokenizer_folder = folder_of(plan, tokenizer)

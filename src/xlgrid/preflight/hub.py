@@ -1,4 +1,4 @@
-"""Asks the Hub about the repositories of a study; where the Hub does not answer, the lock file and files on this machine do."""
+"""Asks the Hub about the repositories of a study. If the Hub does not answer, uses the lock file and local files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def hub_lines(study: "Study", materials: Iterable[Material], lock: str | Path) -> Iterator[Line]:
-    """A line for each repository. After the first question without an answer, the Hub is not asked again.
+    """A line for each repository. If the Hub does not answer once, it is not asked again.
 
     Args:
         lock: the lock file, see `xlgrid.data.lock`.
@@ -70,7 +70,7 @@ def hub_lines(study: "Study", materials: Iterable[Material], lock: str | Path) -
 
 
 def _gated(repository: Repository, used_by: Sequence[Material], answer: Any) -> str | None:
-    """That nobody may download from a repository without access, which whoever runs this lacks, and what to do."""
+    """The problem, and what to do, if this user has no access to a repository that requires it; otherwise None."""
     if not getattr(answer, "gated", False) or all(material.is_there for material in used_by):
         return None
     return (
@@ -81,7 +81,7 @@ def _gated(repository: Repository, used_by: Sequence[Material], answer: Any) -> 
 
 
 def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterator[str]:
-    """What the study takes from a repository that the repository does not have, and what to do."""
+    """A message for each file that the study needs but the repository lacks, with what to do."""
     files = [sibling.rfilename for sibling in answer.siblings or ()]
     if not files:
         return
@@ -97,7 +97,7 @@ def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterat
             if "tokenizer.json" not in files:
                 yield f"tokenizer {product.tokenizer}: {without_tokenizer('the repository', files)}"
         elif origin := product.origin(study):
-            # Text has neither a task nor splits.
+            # A text belongs to no task, and has no splits.
             task, split = getattr(product, "task", None), getattr(product, "split", None)
             described = study.tasks[task].task if task else None
             if problem := origin.problem_there(described, product.language, split or "train", answer):

@@ -1,1 +1,1 @@
-"""Starting points of a study, task, method or language of one's own, which `xlgrid new` writes."""
+"""The starting points of a new study, task, method or language, which `xlgrid new` writes."""

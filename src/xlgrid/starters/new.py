@@ -1,4 +1,4 @@
-"""Writes starting points: small files with comments, which run at once, and which a person then makes their own."""
+"""Writes starting points: small files with comments, which run without changes, and which users then edit."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ from xlgrid.tasks import ALL_TASKS
 
 # The languages in which a new task has example data.
 EXAMPLES = ("en", "de")
-# The facts at the head of a lexicon that are those of the new language, as far as xlgrid knows them.
+# The facts at the beginning of a lexicon that are replaced by facts of the new language, if xlgrid knows them.
 FACTS = ("name", "english", "family", "script", "direction")
 # The form of a method's name, which becomes that of a package and a module.
 PACKAGE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -42,11 +42,11 @@ def begin(kind: str, name: str, like: str | None = None) -> Begun:
 
     Args:
         kind: study, task, method or language.
-        name: the name of the study and of what it is about; of a language, its code.
-        like: of a natural language, the language whose lexicon is copied; None for a related one.
+        name: the name of the study, task or method, or the code of the language; the new study has the same name.
+        like: for a natural language, the language whose lexicon is copied; None for a related language.
 
     Raises:
-        ValueError: there is no such kind, the name cannot be one or is taken, or the working directory is no project.
+        ValueError: the kind is unknown, the name is invalid or taken, or the working directory is not a project.
         FileExistsError: one of the files exists; nothing was written.
         OSError: a file cannot be written.
     """
@@ -60,7 +60,7 @@ def begin(kind: str, name: str, like: str | None = None) -> Begun:
     if kind == "language":
         return _language(name, like)
     if like:
-        raise ValueError("--like names the language whose lexicon is copied: leave it out")
+        raise ValueError(f"--like is only for a new language, got --like {like} for a {kind}: leave it out")
     return kinds[kind](name)
 
 
@@ -89,7 +89,8 @@ def _method(name: str) -> Begun:
         raise ValueError(f"the method {name} exists: choose another name (taken are {', '.join(ALL_METHODS.names())})")
     if not PACKAGE.fullmatch(name):
         raise ValueError(
-            f"{name!r} cannot be the name of a method, which is also that of a Python package: use lower-case letters, digits, and "
+            f"{name!r} cannot be the name of a method, because it becomes the name of a Python package: use lower-case "
+            "letters, digits, and "
             "single hyphens between them, such as norm-tuning"
         )
     names = {
@@ -122,7 +123,9 @@ def _language(code: str, like: str | None) -> Begun:
     codes = natural_codes()
     if code in codes:
         raise ValueError(
-            f"{code} has a lexicon, {LEXICONS / code}.yaml: any study may name it in `languages` (so have {', '.join(codes)})"
+            f"{code} has a lexicon already, {LEXICONS / code}.yaml: add {code} to `languages` of your study, or choose "
+            "a language "
+            f"without a lexicon (lexicons exist for {', '.join(codes)})"
         )
     if like and like not in codes:
         raise ValueError(f"--like: {unknown('language with a lexicon', like, codes)}")
@@ -139,7 +142,7 @@ def _language(code: str, like: str | None) -> Begun:
 
 
 def _with_facts(text: str, facts: Mapping[str, str | None]) -> str:
-    """A lexicon with other facts at its head; those that are not known stay, and a comment says so."""
+    """A lexicon with new facts at its beginning. Where a fact is not known, the old one stays, with a comment."""
     for key, value in facts.items():
         line = f"{key}: {value}" if value else r"\g<0> # not known: correct this"
         text = re.sub(rf"^{key}: .*$", line, text, count=1, flags=re.MULTILINE)

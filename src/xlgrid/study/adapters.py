@@ -8,16 +8,17 @@ from xlgrid.base.settings import LocalPath
 from xlgrid.base.unions import by_key
 from xlgrid.data.published import InFolder, Obtained, OnHub
 
-_BRACES = "in which {language} and {encoder} stand for the language and the encoder of the run"
+_BRACES = "where {language} and {encoder} are replaced by the language and the encoder of the run"
 
 
 class ImportedAdapters(Obtained):
-    """Adapters that are read instead of training MLM runs. A subclass is a place that they come from."""
+    """Adapters that are read instead of training MLM runs. Each subclass describes one place that they come from."""
 
     names: dict[str, str] = Field(
         {},
-        description="language or encoder of the study: its name in the repository or folder, where the two differ; {language}"
-        " may stand in the latter",
+        description="language or encoder of the study: its name in the repository or folder, if the two differ; the "
+        "name "
+        "may contain {language}",
     )
 
     @property
@@ -31,21 +32,19 @@ class ImportedAdapters(Obtained):
         try:
             places = [[self.named("first", name), self.named("second", name)] for name in encoders]
         except (KeyError, IndexError, ValueError) as error:
-            raise ValueError(
-                f"{self.place!r} has {error} in braces, where only {{language}} and {{encoder}} can stand"
-            ) from None
+            raise ValueError(f"{self.place!r} has {error} in braces: use only {{language}} and {{encoder}}") from None
         if any(first == second for first, second in places):
             raise ValueError(f"{self.place!r} is the same for every language: put {{language}} in it")
         return self
 
     def named(self, language: str, encoder: str) -> str:
-        """The repository or folder with the weights of a language."""
+        """The name of the repository or folder with the weights of a language."""
         names = {"language": self.names.get(language, language)}
         names["encoder"] = self.names.get(encoder, encoder).format_map(names)
         return self.place.format_map(names)
 
     def of(self, language: str, encoder: str) -> Obtained:
-        """The weights of a language."""
+        """The place of the weights of a language."""
         raise NotImplementedError
 
 

@@ -8,12 +8,12 @@ if TYPE_CHECKING:
 
 
 def axes(study: "Study") -> dict[str, list[object]]:
-    """Axis -> every value that the grids have on it, each once, for the caller to extend."""
+    """Axis -> the values that the grids have on it, each once. The lists are new, so the caller may extend them."""
     return {axis: [*values] for axis, values in study.order.items()}
 
 
 def with_first(study: "Study", tasks: Iterable[str]) -> list[str]:
-    """Tasks, and the tasks with whose runs theirs begin."""
+    """Tasks, followed by the tasks that their `start` names, directly or through other tasks."""
     reached: dict[str, None] = {}
     ahead = list(tasks)
     while ahead:

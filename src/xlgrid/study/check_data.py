@@ -1,4 +1,4 @@
-"""Mistakes in the data of a study: languages without data, settings of training that no run has, sizes that do not fit."""
+"""Mistakes in the data of a study: languages without data, training settings for no run, sizes that do not fit."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def available(study: "Study") -> Iterator[str]:
-    """Data and text exist, or can be generated, in the languages of the grids, the encoders from scratch and the tokenizers."""
+    """Data and text exist, or can be generated, in each language of grids, encoders from scratch and tokenizers."""
     yield from among("text.files", "language", study.text.files, study.languages)
     on_text = {
         f"encoders.{name}.{key}": languages
@@ -86,18 +86,19 @@ def has_text(study: "Study", code: str) -> bool:
 
 
 def _not_in_text(study: "Study", code: str) -> str | None:
-    """The mistake that the data of the study's text lack a language; None if they may have it."""
+    """The message that the study's text lacks a language; None if the text has it, or may have it."""
     data = study.text.data
     if data is None or code in study.text.files or not study.text.fetches(code) or data.has(code):
         return None
     return (
-        f"the text comes from {data}, which has {', '.join(data.known or ())} only, as its "
-        f"{'languages' if data.languages else 'names'} say, and not {code}: name a file with its text under `text.files`, or leave {code} out"
+        f"the text comes from {data}, which has only {', '.join(data.known or ())} according to its "
+        f"`{'languages' if data.languages else 'names'}`, and not {code}: name a file with text in {code} under "
+        f"`text.files`, or leave {code} out"
     )
 
 
 def _without_data(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
-    """The languages of a grid in which the source of a split of a task's data has none."""
+    """A message for each split and language that a grid needs, but the task's data lack."""
     for split in SPLITS:
         name, entry = study.entry(key, split)
         if entry.data:
@@ -108,14 +109,14 @@ def _without_data(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
 
 
 def made(study: "Study") -> Iterator[str]:
-    """What parts that make data find in the study."""
+    """The mistakes that data origins report for the study."""
     for name, entry in study.tasks.items():
         for key, each in entry.data.made.items() if entry.data else ():
             yield from (f"tasks.{name}.data.{key}.{problem}" for problem in each.problems(study, name))
 
 
 def training(study: "Study") -> Iterator[str]:
-    """Entries of `training` are for runs that exist, and set what there is to set."""
+    """Entries of `training` match runs that exist, and have valid settings."""
     known = axes(study)
     starts = [study.methods[str(name)].start for name in known["method"]]
     while starts:
@@ -146,7 +147,7 @@ def training(study: "Study") -> Iterator[str]:
                 if members == [value]:
                     yield f"{place}: {unknown_or_unused(axis, value, known[axis], defined[axis])}"
                 else:
-                    yield f"{place}: no run is for a source of {value!r}, which has {', '.join(members) or 'no members'}: leave it out"
+                    yield f"{place}: no run has a source in {value!r} ({', '.join(members) or 'empty'}): leave it out"
         try:
             settings = in_settings(entry.set, study.expand)
         except ValueError as error:
@@ -159,7 +160,7 @@ def training(study: "Study") -> Iterator[str]:
 
 
 def sizes(study: "Study") -> Iterator[str]:
-    """Inputs fit encoders and tokenizers from scratch, and encoders are pre-trained on the languages of the tasks."""
+    """Inputs fit encoders and tokenizers from scratch, and tasks and text use artificial languages with equal dials."""
     for grid in study.grids.values():
         on_text = [start.task for key in grid.method if (start := study.methods[key].start)]
         for name in dict.fromkeys([*with_first(study, grid.task), *on_text]):
@@ -178,8 +179,8 @@ def sizes(study: "Study") -> Iterator[str]:
             of_text = getattr(study.text.dials, dial)
             if getattr(options, dial) != of_text:
                 yield (
-                    f"tasks.{name}: its languages have {dial} {getattr(options, dial)}, those of the text {of_text}: "
-                    "set the same in text.dials, or encoders read another language of the same code"
+                    f"tasks.{name}: its artificial languages have {dial} {getattr(options, dial)}, but the text has "
+                    f"{of_text}: set the same value in `text.dials`; otherwise the same code means two languages"
                 )
 
 

@@ -1,5 +1,7 @@
-"""Mistakes in what grids ask of encoders: a language without a module, or with two; a method or a head that is not for the encoder's
-family."""
+"""Mistakes in how grids use encoders.
+
+For example: a language has no module or two modules, or a method or head does not support the encoder's family.
+"""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -24,7 +26,7 @@ def grids(study: "Study") -> Iterator[str]:
 
 
 def families(study: "Study") -> Iterator[str]:
-    """Every method and head of a grid is for the family of the encoder, as far as this is known before the encoder is there."""
+    """Every method and head of a grid supports the family of the encoder, if the family is known already."""
     configs = {
         encoder: study.encoders[encoder].known_config(study, encoder)
         for grid in study.grids.values()
@@ -49,14 +51,14 @@ def families(study: "Study") -> Iterator[str]:
             )
             for key, of_method in tasks.items():
                 method = study.methods[key].method
-                # How a method fits does not depend on the task, beyond whether it is text.
+                # Whether a method fits an encoder depends only on whether the task is text.
                 task = next((task for task in of_method if not problems[task]), None)
                 if task and (problem := misfit_of_method(config, method, study.tasks[task].task.head)):
                     yield f"grids.{name}: method {key}, encoder {encoder}: {problem}"
 
 
 def _tasks(study: "Study", grid: "Grid") -> dict[str, list[str]]:
-    """Method -> its tasks, of the methods of a grid, and of the MLM runs with which its runs begin."""
+    """Method -> its tasks, for the methods of a grid and of the MLM runs with which the grid's runs begin."""
     tasks = {key: [*grid.task] for key in grid.method}
     for key in [*tasks]:
         while start := study.methods[key].start:
@@ -81,11 +83,13 @@ def _languages(study: "Study", name: str, grid: "Grid", encoder: str, modules: l
             yield f"{place}, each for inputs in one language: leave out {part}"
         elif part in modules and text:
             yield (
-                f"{place}; method {key} would add {part} to it once more: take an encoder without it, or give the method a "
-                "`start` whose `pairs` leave it out"
+                f"{place}; method {key} would add {part} a second time: take an encoder without this module, or give "
+                "the "
+                f"method a `start` with `pairs` that leave out {part}"
             )
         elif part not in modules and text != part:
             yield (
-                f"{place}, but none of {part}: leave {part} out, or name it in `pairs` of the `start` of method {key}, whose runs on "
-                "text have `base: xmod` and `options: {tune: language}`"
+                f"{place}, but not of {part}: leave {part} out, or name it in `pairs` of the `start` of method {key}; "
+                "the "
+                "method of these MLM runs needs `base: xmod` and `options: {tune: language}`"
             )

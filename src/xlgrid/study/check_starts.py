@@ -1,4 +1,4 @@
-"""Mistakes in the methods of a study, and in the runs with which their runs begin."""
+"""Mistakes in the methods of a study, and in the MLM runs and tasks that `start` names."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def methods(study: "Study") -> Iterator[str]:
-    """Methods have options that exist, and starts that name tasks, methods and languages of the study."""
+    """Options of methods exist, and each `start` names tasks, methods and languages of the study."""
     texts = [name for name, entry in study.tasks.items() if not entry.task.head.has_cells]
     for name, entry in study.methods.items():
         try:
@@ -41,7 +41,7 @@ def methods(study: "Study") -> Iterator[str]:
 
 
 def begun(study: "Study") -> Iterator[str]:
-    """A method gets from its start what it does not train, and methods do not begin with one another in a circle."""
+    """A method gets the weights that it does not train from its `start`, and starts do not form a circle."""
     for name, entry in study.methods.items():
         try:
             entry.method.check_start(study.methods[entry.start.method].method if entry.start else None)
@@ -58,7 +58,7 @@ def begun(study: "Study") -> Iterator[str]:
 
 
 def first_tasks(study: "Study") -> Iterator[str]:
-    """The task with whose runs a task's runs begin has the same head, and does not begin with that task's runs in turn."""
+    """A task and the task in its `start` have the same head, and starts of tasks do not form a circle."""
     for name, entry in study.tasks.items():
         first = entry.start
         if first is None:
@@ -79,18 +79,18 @@ def first_tasks(study: "Study") -> Iterator[str]:
         ):
             if here != there:
                 yield (
-                    f"tasks.{name}.start: runs begin with the head of task {first}, too, but its {what} is {there}, and "
-                    f"{here} here: name a task of the same kind"
+                    f"tasks.{name}.start: runs also begin with the head of task {first}, which has {what} {there}, "
+                    f"but {name} has {what} {here}: name a task of the same kind"
                 )
 
 
 def grids(study: "Study") -> Iterator[str]:
-    """The MLM runs with which the runs of a grid begin, and with which its targets are evaluated, exist: one for each."""
+    """Each run and each target of a grid has exactly one MLM run, where its method needs one."""
     for name, grid in study.grids.items():
         for key in grid.method:
             yield from _begins(study, name, grid, key)
         if len(grid.checkpoints) > len(set(grid.checkpoints)):
-            yield f"grids.{name}.checkpoints: a step stands twice in {grid.checkpoints}: remove one"
+            yield f"grids.{name}.checkpoints: a step is twice in {grid.checkpoints}: remove one"
 
 
 def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
@@ -112,8 +112,8 @@ def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
     wrong += [target for target in targets if target.is_pair]
     if start.at == "target" and wrong:
         yield (
-            f"grids.{name}: runs of method {key} begin with the MLM run of their target, a language, and train "
-            f"on one: leave out {', '.join(dict.fromkeys(wrong))}"
+            f"grids.{name}: runs of method {key} begin with the MLM run of their target, so that sources and targets "
+            f"must be single languages: leave out {', '.join(dict.fromkeys(wrong))}"
         )
         return
     without: list[Target] = []
@@ -127,6 +127,6 @@ def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
     if without and study.methods[key].method.needs_start:
         parts = ", ".join(dict.fromkeys(without))
         yield (
-            f"grids.{name}: method {key} has no MLM run of {parts}, and what it does not train would stay untrained: "
-            f"add it to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave it out here"
+            f"grids.{name}: method {key} has no MLM run of {parts}, so that some of its weights would stay untrained: "
+            f"add {parts} to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave {parts} out here"
         )

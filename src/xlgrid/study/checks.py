@@ -1,6 +1,6 @@
-"""Mistakes in a study that no key shows alone: a name that no other part of the study knows, sizes that do not fit together.
+"""Mistakes between keys of a study, such as a name that the study does not define, or sizes that do not fit.
 
-They are found when a study is read, because a job that meets the same mistake may come after hours of work.
+These checks run when a study is read, because a job that fails for the same reason may come after hours of work.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def problems(study: "Study") -> list[str]:
     """Each mistake as `place: what is wrong`; a place is the path to a key, joined by dots."""
-    # Each check relies on those before it.
+    # Each check relies on the earlier checks.
     for check in (
         _declared,
         _codes,
@@ -74,7 +74,7 @@ def _declared(study: "Study") -> Iterator[str]:
 def _codes(study: "Study") -> Iterator[str]:
     for i, code in enumerate(study.languages):
         if code in study.languages[:i]:
-            yield f"languages.{i}: {code} stands in the list twice: leave it out here"
+            yield f"languages.{i}: {code} is in the list twice: leave it out here"
         is_of_iso = len(code) == 3 and code not in study.declared_languages and stated_language(code) is None
         if is_of_iso and (known := standard(code)) and known.codes[0] != code and known.codes[0] in study.languages:
             yield f"languages.{i}: {code} and {known.codes[0]} are codes of one language: leave out one of them"
@@ -96,7 +96,7 @@ def _languages(study: "Study") -> Iterator[str]:
             yield f"groups.{name}: exhibits and claims have a group of this name, the relation of a target to the source: choose another"
         for i, member in enumerate(members):
             if member in members[:i]:
-                yield f"groups.{name}.{i}: {member} stands in the group twice: leave it out here"
+                yield f"groups.{name}.{i}: {member} is in the group twice: leave it out here"
         codes = [code for member in members for code in Source(member).languages]
         yield from among(f"groups.{name}", LANGUAGE, codes, study.languages)
     for name, grid in study.grids.items():
@@ -109,7 +109,7 @@ def _languages(study: "Study") -> Iterator[str]:
 
 
 def _tokenizers(study: "Study") -> Iterator[str]:
-    """Tasks name tokenizers that exist, and each name means one."""
+    """Tasks name tokenizers that exist, and each name means one tokenizer."""
     for name, entry in study.tokenizers.items():
         yield from among(f"tokenizers.{name}.languages", LANGUAGE, entry.texts, study.languages)
         if name in study.encoders and study.encoders[name].own_tokenizer:
@@ -118,7 +118,7 @@ def _tokenizers(study: "Study") -> Iterator[str]:
                 f"`tokenizer: {name}` to the encoder"
             )
     for name, task in study.tasks.items():
-        # The check of the plan knows the languages of a tokenizer for each language.
+        # `xlgrid.plan.checks` checks names with {language}, because the plan knows the languages.
         if task.tokenizer and "{language}" not in task.tokenizer:
             yield from among(f"tasks.{name}", "tokenizer", [task.tokenizer], study.all_tokenizers)
 
@@ -148,8 +148,9 @@ def _names(study: "Study") -> Iterator[str]:
         for key in grid.task:
             if key in study.tasks and not study.tasks[key].task.head.has_cells:
                 yield (
-                    f"grids.{name}.task: {key} is of kind {study.tasks[key].kind}, whose runs are on text and have no cells: "
-                    "leave it out, since methods name it in their `start`; or evaluate on a task of kind `perplexity`"
+                    f"grids.{name}.task: {key} is of kind {study.tasks[key].kind}, whose runs are MLM runs without "
+                    "cells: "
+                    "leave it out, and name it in the `start` of methods; or evaluate on a task of kind `perplexity`"
                 )
         for axis in ("source", "target"):
             for value in getattr(grid, axis):
@@ -165,11 +166,14 @@ def _names(study: "Study") -> Iterator[str]:
 
 
 def _untrained(study: "Study") -> Iterator[str]:
-    """A grid has the source `none` where its methods train nothing, and then tasks whose head is a part of the encoder, and one
-    seed for each encoder: the cells of another seed would be copies, which tests would count as independent. Encoders that differ
-    by their seeds alone have different ones, since exhibits and claims count them as seeds of one encoder."""
+    """Grids with methods that train nothing have the source `none`, and tasks whose head is a part of the encoder.
+
+    They also have one seed for each encoder, because cells of a second seed would be copies that tests count as
+    independent. Encoders that differ only by their seeds have different seeds in the grids, because exhibits and claims
+    count these encoders as seeds of one encoder.
+    """
     first_replica = study.replicas
-    # The first replica of an encoder, and a seed -> the replica of which the cells of this seed are.
+    # (first replica of an encoder, seed in a grid) -> the replica that has cells with this seed.
     replica_of: dict[tuple[str, int], str] = {}
     seed_of: dict[str, int] = {}
     for name, grid in study.grids.items():
@@ -177,14 +181,17 @@ def _untrained(study: "Study") -> Iterator[str]:
         for encoder, seed in product(grid.encoder, grid.seed) if untrained else ():
             if seed_of.setdefault(encoder, seed) != seed:
                 yield (
-                    f"grids.{name}.seed: nothing is drawn at random where methods train nothing, so that all seeds of encoder "
-                    f"{encoder} have the same scores, got {seed_of[encoder]}, {seed}: write `seed: [{seed_of[encoder]}]` in all "
-                    "grids of such methods"
+                    f"grids.{name}.seed: without training, all seeds of encoder {encoder} have the same scores, got "
+                    f"{seed_of[encoder]}, {seed}: write `seed: [{seed_of[encoder]}]` in all grids of methods that "
+                    "train "
+                    "nothing"
                 )
             elif (other := replica_of.setdefault((first_replica.get(encoder, encoder), seed), encoder)) != encoder:
                 yield (
-                    f"grids.{name}.seed: encoder {encoder} differs from {other} by its seed alone, so that exhibits count both as "
-                    f"seeds of one encoder, got seed {seed} for both: write another seed for {encoder}, in a grid of its own"
+                    f"grids.{name}.seed: encoder {encoder} differs from {other} only by its seed, so that exhibits "
+                    "count "
+                    f"both as seeds of one encoder, got seed {seed} for both: write another seed for {encoder}, in a "
+                    "grid of its own"
                 )
         sources = study.sources(grid)
         for key in grid.method:
@@ -216,14 +223,14 @@ def _untrained(study: "Study") -> Iterator[str]:
 
 
 def _methods(study: "Study") -> Iterator[str]:
-    """Grids suit their methods, as these say."""
+    """Each method accepts the tasks and sources of its grids."""
     for name, grid in study.grids.items():
         for key in grid.method:
             yield from study.methods[key].method.problems(study, key, name)
 
 
 def _decoders(study: "Study") -> Iterator[str]:
-    """Tasks whose models are encoder-decoders have methods for these, which begin with the encoder alone."""
+    """Encoder-decoder tasks have methods that support encoder-decoders, and these methods have no `start`."""
     for name, grid in study.grids.items():
         for key in grid.method:
             entry, place = study.methods[key], f"grids.{name}.method"
@@ -234,15 +241,15 @@ def _decoders(study: "Study") -> Iterator[str]:
                 yield f"{place}: {key} is not for the encoder-decoders of task {with_decoder[0]}: name full-ft, bitfit or seq2seq"
             elif with_decoder and entry.start:
                 yield (
-                    f"{place}: runs of {key} begin with an MLM run, and the encoder-decoders of task {with_decoder[0]} with the "
-                    "encoder alone: leave out `start`"
+                    f"{place}: runs of {key} begin with an MLM run, but the encoder-decoders of task {with_decoder[0]} "
+                    "can begin only with an encoder: leave out `start`"
                 )
             elif without and models == "only":
-                yield f"{place}: {key} is for encoder-decoders, and task {without[0]} has none: put it into a grid of its own"
+                yield f"{place}: {key} is for encoder-decoders, but task {without[0]} has no decoder: use two grids"
 
 
 def _architectures(study: "Study") -> Iterator[str]:
-    """Grids use each encoder from scratch as its architecture allows."""
+    """The architecture of each encoder from scratch supports the grids that use the encoder."""
     for name, grid in study.grids.items():
         parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
         use = Use(
@@ -255,7 +262,7 @@ def _architectures(study: "Study") -> Iterator[str]:
 
 
 def _held_out(study: "Study") -> Iterator[str]:
-    """No task on the texts of the study trains on rows that another is tested on."""
+    """No task on the texts of the study trains on rows that are test rows of another task."""
     dev_rows = {
         name: options.dev_rows
         for name, entry in study.tasks.items()
@@ -265,17 +272,18 @@ def _held_out(study: "Study") -> Iterator[str]:
         if not study.tasks[name].task.head.has_cells:
             continue
         for other in dev_rows:
-            # Rows that are held out for fewer test rows are among those for more.
+            # With a larger `dev_rows`, the held-out rows include the held-out rows of a smaller one.
             if dev_rows[other] < dev_rows[name]:
                 yield (
-                    f"tasks.{name}: test rows of {name} are training rows of task {other}, because `dev_rows` is {dev_rows[name]} "
-                    f"in the one and {dev_rows[other]} in the other: write at most {dev_rows[other]} in the `options` of {name}, or "
-                    f"at least {dev_rows[name]} in those of {other}"
+                    f"tasks.{name}: test rows of {name} are training rows of task {other}, because `dev_rows` is "
+                    f"{dev_rows[name]} in {name} and {dev_rows[other]} in {other}: write at most {dev_rows[other]} in "
+                    "the "
+                    f"`options` of {name}, or at least {dev_rows[name]} in the `options` of {other}"
                 )
 
 
 def _facts(study: "Study") -> Iterator[str]:
-    """Facts of encoders have names of their own."""
+    """The facts of encoders do not have the names of axes or columns of exhibits."""
     for name, entry in study.encoders.items():
         for fact in entry.facts:
             if fact in COLUMNS:
@@ -283,7 +291,7 @@ def _facts(study: "Study") -> Iterator[str]:
 
 
 def _exhibits(study: "Study") -> Iterator[str]:
-    """Exhibits show what the grids have, and stand beside numbers of what they show."""
+    """Exhibits select values that the grids have, and published numbers match what the exhibits show."""
     known = axes(study)
     known["metric"] = [*dict.fromkeys(metric for key in known["task"] for metric in study.metrics[str(key)])]
     for facts in study.facts.values():
@@ -296,7 +304,7 @@ def _exhibits(study: "Study") -> Iterator[str]:
         problems = [*exhibit.unknown_names(study, known)] or exhibit.problems(study, known)
         yield from (f"exhibits.{name}.{problem}" for problem in problems)
         if name.endswith("-published"):
-            yield f"exhibits.{name}: files of such a name compare an exhibit with published numbers: choose another"
+            yield f"exhibits.{name}: such names are for comparisons with published numbers: choose another name"
         if exhibit.published_numbers is not None:
             namings[f"exhibits.{name}.published"] = exhibit.published_numbers
         for axis, coined in exhibit.coined_names.items():
@@ -306,6 +314,6 @@ def _exhibits(study: "Study") -> Iterator[str]:
 
 
 def _claims(study: "Study") -> Iterator[str]:
-    """Claims compare what the grids have."""
+    """Claims compare values that the grids have."""
     for name, claim in study.claims.items():
         yield from (f"claims.{name}.{problem}" for problem in claim.problems(study, study.order))

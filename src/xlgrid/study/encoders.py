@@ -1,4 +1,4 @@
-"""The encoders of a study: a class for each place that an encoder comes from, with everything that depends on the place."""
+"""The encoders of a study: one class for each origin of encoders, with everything that depends on the origin."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
 
-# The settings of `Training` of encoders from scratch, where a study says nothing else.
+# The default settings of `Training` for encoders from scratch.
 TRAINING: dict[str, Any] = {
     "steps": 1500,
     "lr": 1e-3,
@@ -44,17 +44,17 @@ TRAINING: dict[str, Any] = {
     "keep": "last",
 }
 
-# Likewise of new language-modelling heads. Fewer weights take fewer steps, and a higher rate.
+# The defaults for new language-modelling heads: fewer weights need fewer steps, and allow a higher learning rate.
 HEAD_TRAINING: dict[str, Any] = TRAINING | {"steps": 500, "lr": 3e-3}
 
 Fact = StrictInt | StrictFloat | StrictStr
 
 
 class EncoderEntry(Obtained):
-    """An encoder of a study. A subclass is a place that it comes from.
+    """An encoder of a study. There is a subclass for each origin.
 
     Attributes:
-        rule: the rule that makes it.
+        rule: the name of the Snakemake rule that makes the encoder.
         is_trained: whether weights of the encoder are trained here.
     """
 
@@ -63,12 +63,12 @@ class EncoderEntry(Obtained):
     facts: dict[str, Fact] = Field(
         {},
         description="names and values of your own, which exhibits use as axes: {variant: xmod, languages: 60, updates: "
-        "125000}; an encoder that is trained here has `languages`, their number, and `updates`, its steps, unless they are "
-        "written",
+        "125000}; for an encoder that is trained here, `languages` (their number) and `updates` (the steps) are added "
+        "unless you write them",
     )
 
     def known_facts(self, study: "Study") -> dict[str, Fact]:
-        """The facts that are written, and those that follow from the entry."""
+        """The facts in the entry, and further facts that follow from it."""
         return self.facts
 
     @property
@@ -78,59 +78,59 @@ class EncoderEntry(Obtained):
 
     @property
     def parts(self) -> dict[Target, str]:
-        """Language or pair -> the task whose tokens are read for it, of an encoder that is trained here; others have none."""
+        """Language or pair -> the task whose tokens the encoder trains on; empty if the encoder is not trained here."""
         return {}
 
     @property
     def texts(self) -> dict[str, tuple[str, ...]]:
-        """Key of the entry -> the languages of the texts that are read for it."""
+        """Key of the entry -> the languages of the texts that this key needs."""
         return {}
 
     @property
     def most_tokens(self) -> int | None:
-        """The most tokens of an input; None if the encoder's files alone show it."""
+        """The most tokens of an input; None if only the encoder's files show it."""
         return None
 
     @property
     def own_tokenizer(self) -> TokenizerEntry | None:
-        """The tokenizer of the encoder; None if it names one, or has that of another."""
+        """The encoder's own tokenizer; None if the encoder uses a tokenizer of the study or of another encoder."""
         return None
 
     def tokenizer_of(self, study: "Study", name: str) -> str:
         """The name of the encoder's tokenizer.
 
         Args:
-            name: that of the encoder, here and in the other methods.
+            name: the name of the encoder, here and in the other methods.
         """
         raise NotImplementedError
 
     def modules_of(self, study: "Study") -> list[str] | None:
-        """The languages of the encoder's modules; None if it has none for languages, or if its files alone say which."""
+        """The languages of the encoder's modules; None if there are no such modules, or if only its files show them."""
         return None
 
     def seedless(self, first_replica: Mapping[str, str]) -> Self | None:
-        """The same for all encoders that differ by seeds alone; None for an encoder for which nothing is drawn at random.
+        """The entry without its seed, which is equal for all replicas; None if the encoder has no random weights.
 
         Args:
-            first_replica: encoder -> what stands for it, of those from which this one is made.
+            first_replica: encoder -> its first replica, for the encoders from which this one is made.
         """
         return None
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
-        """The names in the entry that the study lacks, and what does not go together with the entries that they name."""
+        """Mistakes in the entry: names that the study lacks, and contradictions with other entries of the study."""
         yield from ()
 
     def problems_of_use(self, study: "Study", use: Use) -> Iterator[tuple[str, str]]:
-        """The mistakes in a grid that uses the encoder, as (key of the grid, what is wrong)."""
+        """The mistakes in a grid that uses the encoder, as (key of the grid, message)."""
         yield from ()
 
     def problems_of_texts(self, study: "Study", name: str) -> Iterator[str]:
-        """What does not suit the encoder in the tasks whose tokens are read for it; these tasks exist."""
+        """Mistakes in the tasks on whose tokens the encoder trains. The caller has checked that these tasks exist."""
         yield from ()
 
 
 class _WithTokenizer(EncoderEntry):
-    """An encoder with a tokenizer of its own, or one that it names, and with a configuration of its own."""
+    """An encoder with its own configuration, and with its own tokenizer or a tokenizer that it names."""
 
     tokenizer: str | None = Field(
         None,
@@ -141,21 +141,21 @@ class _WithTokenizer(EncoderEntry):
         return self.tokenizer or name
 
     def configuration(self, folder: str | Path, most_entries: int | None = None) -> "PreTrainedConfig":
-        """The configuration of the encoder, with as many layers as it keeps.
+        """The configuration of the encoder, with only the layers that it keeps.
 
         Args:
             folder: the folder in which the encoder is or will be.
-            most_entries: those of the tokenizer that the encoder names, if they are known.
+            most_entries: the most entries of the tokenizer that the encoder names, if the number is known.
 
         Raises:
-            ValueError: an encoder of the Hub has not been fetched, and is not in `xlgrid.data.published.HUB`; or an encoder from scratch
-                has not been made, and its tokenizer is not trained here; or it, or its copy in the folder, has fewer layers than it should
-                keep.
+            ValueError: the configuration is not known yet (an encoder of the Hub has not been fetched, and is not in
+                `xlgrid.data.published.HUB`; or an encoder from scratch has not been made, and its tokenizer is not
+                trained here), or the encoder or its copy in the folder has fewer layers than it should keep.
         """
         raise NotImplementedError
 
     def planned_configuration(self, plan: "Plan", name: str) -> "PreTrainedConfig":
-        """`configuration` in the folder of a plan."""
+        """The result of `configuration`, with the folder from a plan."""
         tokenizer = plan.study.all_tokenizers[self.tokenizer_of(plan.study, name)]
         return self.configuration(plan.owned(Encoder(plan.study.name, name)).folder, tokenizer.most_entries)
 
@@ -171,8 +171,8 @@ class _Published(_WithTokenizer):
     layers: PositiveInt | None = Field(None, description="the number of layers to keep, the first ones; absent: all")
     modules: dict[str, str] = Field(
         {},
-        description="for an encoder with modules for languages, such as X-MOD: language of the study: name of its module in the "
-        "checkpoint, where the two differ, as in {en: en_XX}; modules that are not listed keep their names",
+        description="for an encoder with language modules, such as X-MOD: language of the study: name of its module in "
+        "the checkpoint, if the two differ, as in {en: en_XX}; modules that are not listed keep their names",
     )
 
     @model_validator(mode="after")
@@ -191,19 +191,19 @@ class _Published(_WithTokenizer):
         return {"tokenizer": _tokenizer(plan, encoder), "files": files}
 
     def settings(self, study: "Study", name: str) -> Settings:
-        """The settings of the command that makes the encoder."""
+        """The settings for the command that makes the encoder."""
         modules = json.dumps(self.modules, separators=(",", ":"), sort_keys=True)
         changes = [f"--modules={modules}"] if self.modules else []
         changes += [f"--layers={self.layers}"] if self.layers else []
         return self.origin | {"changes": changes}
 
     def known_config(self, study: "Study", name: str) -> dict[str, Any]:
-        """What is known of the encoder's config.json; nothing, or entries with `model_type`."""
+        """The known entries of the encoder's config.json; empty, or with at least `model_type`."""
         config = self.whole_config(Path(Encoder(study.name, name).folder))
         return config | dict.fromkeys(config.keys() & {*LAYER_COUNTS}, self.layers) if self.layers else config
 
     def whole_config(self, copy: Path) -> dict[str, Any]:
-        """What is known of config.json with all layers; nothing, or entries with `model_type`.
+        """The known entries of config.json before layers are cut; empty, or with at least `model_type`.
 
         Args:
             copy: the folder in which the encoder is or will be.
@@ -220,7 +220,7 @@ class _Published(_WithTokenizer):
         return config
 
     def _whole_configuration(self, copy: Path) -> "PreTrainedConfig":
-        """`configuration`, with all layers where the encoder is not cut yet."""
+        """The result of `configuration` before layers are cut."""
         kept = _read(copy / "encoder.json").get("layers")
         own = [Path(self.folder)] if self.folder else []
         # The copy may have been cut to fewer layers than the study asks for now.
@@ -230,8 +230,9 @@ class _Published(_WithTokenizer):
             raise _size_is_unknown(self.origin["place"], copy)
         if place == copy and kept and not (self.layers and self.layers <= kept):
             raise ValueError(
-                f"{copy} has the first {kept} layers alone, and the study asks for {self.layers or 'all'}: delete {copy}, and "
-                "the encoder is fetched again"
+                f"{copy} has only the first {kept} layers, but the study asks for {self.layers or 'all'}: delete "
+                f"{copy}, "
+                "and the encoder is fetched again"
             )
         return _configuration_in(place)
 
@@ -249,7 +250,7 @@ class HubEncoder(OnHub, _Published):
 
     def whole_config(self, copy: Path) -> dict[str, Any]:
         known = HUB.get(self.hub, {})
-        # The folder may still have the encoder of an earlier version of the study.
+        # The folder may still hold an encoder from an earlier version of the study.
         is_fetched = not known and _read(copy / "encoder.json").get("hub") == self.hub
         return _described(copy) if is_fetched else known
 
@@ -284,8 +285,8 @@ class TrainedEncoder(EncoderEntry):
 
     Attributes:
         key: the key of the entry that describes what is trained.
-        defaults: the settings of the training, where the study says nothing else.
-        refused: setting of a training -> why this one does not take it.
+        defaults: the default settings of the training.
+        refused: name of a setting that this training does not allow -> the reason and advice.
     """
 
     rule: ClassVar[str] = "pretrain"
@@ -310,8 +311,8 @@ class TrainedEncoder(EncoderEntry):
         for given, default in (("batch_tokens", "batch_size"), ("epochs", "steps")):
             if given in self.training and default not in self.training:
                 raise ValueError(
-                    f"training: `{default}` has a default for encoders, which wins over `{given}`: write `{default}: null` beside `{given}`, or "
-                    f"`{default}` alone"
+                    f"training: `{default}` has a default for encoders, which wins over `{given}`: add "
+                    f"`{default}: null`, or replace `{given}` by `{default}`"
                 )
         if conflict:
             raise ValueError(f"training: {conflict[1]}")
@@ -319,7 +320,7 @@ class TrainedEncoder(EncoderEntry):
 
     @property
     def described(self) -> Architecture | LmHead:
-        """What is trained."""
+        """The description of the encoder or head that is trained."""
         described: Architecture | LmHead = getattr(self, self.key)
         return described
 
@@ -333,7 +334,12 @@ class TrainedEncoder(EncoderEntry):
         return Training.model_validate(self.defaults | self.training)
 
     def recipe(self, study: str, encoder: str) -> Recipe:
-        """The resolved recipe of the training, by the names of the study and the encoder."""
+        """The resolved recipe of the training.
+
+        Args:
+            study: the name of the study.
+            encoder: the name of the encoder.
+        """
         names = {"study": study, "task": self.described.task, "kind": "mlm", "encoder": encoder}
         method = {"method": "full-ft", "base": "full-ft"}
         fields = {"source": "+".join(self.parts), "seed": self.described.seed, "training": self.pretraining}
@@ -367,14 +373,16 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
     scratch: Scratch = Field(description="what the encoder is made of, and how it is pre-trained")
     training: dict[str, Any] = Field(
         {},
-        description=f"settings of the pre-training; {', '.join(f'{k} {v}' for k, v in TRAINING.items())} where absent",
+        description=f"settings of the pre-training; defaults: {', '.join(f'{k} {v}' for k, v in TRAINING.items())}",
     )
 
     @model_validator(mode="after")
     def _one_size_of_tokenizer(self) -> Self:
         if self.tokenizer and "vocab" in self.scratch.model_fields_set:
             raise ValueError(
-                "scratch.vocab is the size of a vocabulary of its own, but the encoder has `tokenizer`: leave out one of the two"
+                "scratch.vocab is the size of the encoder's own tokenizer, but the encoder names a `tokenizer`: leave "
+                "out "
+                "one of the two"
             )
         return self
 
@@ -429,7 +437,8 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
         has_customs = study.text.customs.facts and any(map(is_artificial, aligned))
         if has_customs and not scratch.bitext_task:
             yield (
-                f"{place}.bitext: texts with customs are not parallel, because each artificial language has its own: "
+                f"{place}.bitext: texts with customs are not parallel, because each artificial language has its own "
+                "customs: "
                 "leave out `bitext`, or `text.customs`"
             )
         of_pairs = [
@@ -448,8 +457,7 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
             )
 
     def _problems_of_beginning(self, study: "Study", name: str) -> Iterator[str]:
-        """An encoder that begins with another has the type, the sizes and the tokenizer of that encoder, which does not begin with it
-        in turn."""
+        """An encoder and the encoder in its `begin` have the same type, sizes and tokenizer, and form no circle."""
         if not (begin := self.before):
             return
         place, others = f"encoders.{name}.scratch.begin", [key for key in study.encoders if key != name]
@@ -459,8 +467,9 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
             yield f"{place}: {' begins with '.join([name, *before])}: name an encoder that is there before"
         elif (tokenizer := study.tokenizer_of(begin)) != study.tokenizer_of(name):
             yield (
-                f"{place}: {begin} has the tokenizer {tokenizer}, and {name} has {study.tokenizer_of(name)}, whose tokens would "
-                f"get embeddings of others: add `tokenizer: {tokenizer}`"
+                f"{place}: {begin} has the tokenizer {tokenizer}, but {name} has {study.tokenizer_of(name)}, so that "
+                "tokens "
+                f"would get embeddings of other tokens: add `tokenizer: {tokenizer}`"
             )
         elif (config := study.encoders[begin].known_config(study, begin)) and (problem := self.scratch.misfit(config)):
             yield f"{place}: {begin} {problem}"
@@ -474,8 +483,10 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
             if limit := limit_of(study, task, name):
                 what, user, most = limit
                 yield (
-                    f"{place}: inputs of up to {study.tasks[task].max_length} tokens, those of task {task}, are too long for {what} "
-                    f"{user}, which takes {most}: give tasks.{task} `kind: mlm` and `max_length: {most}`, or raise the {what}'s"
+                    f"{place}: task {task} has inputs of up to {study.tasks[task].max_length} tokens, too long for "
+                    f"{what} "
+                    f"{user}, which takes {most}: give tasks.{task} `kind: mlm` and `max_length: {most}`, or raise the "
+                    f"max_length of the {what}"
                 )
         if scratch.bitext_task and (data := study.tasks[scratch.bitext_task].data):
             for part in map(Target, map("-".join, scratch.bitext)):
@@ -488,7 +499,7 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
 
 
 class _OfAnother(EncoderEntry):
-    """An encoder that is made from another one of the study, and has the shape and the tokenizer of that one."""
+    """An encoder that is made from another encoder of the study, and has its shape and its tokenizer."""
 
     of: str
 
@@ -516,7 +527,7 @@ class _OfAnother(EncoderEntry):
 
 
 class Checkpoint(_OfAnother):
-    """An encoder from scratch as it was after a step of its pre-training."""
+    """The checkpoint of an encoder from scratch after a step of its pre-training."""
 
     rule: ClassVar[str] = "checkpoint_encoder"
     of: str = Field(description="an encoder of the study from `scratch`")
@@ -546,7 +557,7 @@ class Checkpoint(_OfAnother):
 
 
 class EncoderWithHead(_OfAnother, TrainedEncoder):
-    """An encoder from the Hub or a folder, which lacks a language-modelling head, with such a head, which is trained here."""
+    """An encoder from the Hub or a folder, with a language-modelling head that is trained here."""
 
     key: ClassVar[str] = "lm_head"
     defaults: ClassVar[dict[str, Any]] = HEAD_TRAINING
@@ -557,8 +568,8 @@ class EncoderWithHead(_OfAnother, TrainedEncoder):
     lm_head: LmHead = Field(description="the head, which all runs on this encoder share")
     training: dict[str, Any] = Field(
         {},
-        description=f"settings of the training; where absent, those of `scratch`, but steps {HEAD_TRAINING['steps']} and lr "
-        f"{HEAD_TRAINING['lr']}",
+        description="settings of the training; the defaults are the defaults of `scratch`, except for steps "
+        f"{HEAD_TRAINING['steps']} and lr {HEAD_TRAINING['lr']}",
     )
 
     @property
@@ -589,8 +600,10 @@ AnyEncoder = Annotated[
 
 
 def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str]:
-    """The encoders from which another is made (`EncoderEntry.before`), the nearest first. The names of a circle end with the first that
-    comes again."""
+    """The names of the encoders from which an encoder is made (`EncoderEntry.before`), the nearest first.
+
+    If they form a circle, the list ends with the first name that comes again.
+    """
     chain = [name]
     while (entry := encoders.get(chain[-1])) and (before := entry.before):
         chain.append(before)
@@ -600,11 +613,13 @@ def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str
 
 
 def replicas(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
-    """Encoder -> the first of the encoders from which it differs by seeds alone: by its own, or by that of an encoder from which it is
-    made. Any other encoder -> itself."""
+    """Encoder -> its first replica, which is itself if there is no earlier one.
+
+    Replicas differ only by seeds: by their own, or by the seed of an encoder from which they are made.
+    """
     first_replica: dict[str, str] = {}
     with_recipe: dict[str, str] = {}
-    # An encoder comes after those from which it is made.
+    # An encoder comes after the encoders from which it is made.
     for name in sorted(encoders, key=lambda name: len(encoders_before(encoders, name))):
         recipe = encoders[name].seedless(first_replica)
         key = json.dumps(recipe.model_dump(mode="json"), sort_keys=True) if recipe else name
@@ -613,8 +628,10 @@ def replicas(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
 
 
 def limit_of(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:
-    """What takes shorter inputs than a task has, an encoder or its tokenizer: its kind, its name, and the most tokens that it takes;
-    None if the inputs fit, as far as this is known."""
+    """The encoder or tokenizer that is too short for the inputs of a task: (kind, name, the most tokens that it takes).
+
+    None if the inputs fit, or if the limit is not known.
+    """
     key = study.tokenizer_of(encoder)
     parts = (("encoder", encoder, study.encoders[encoder]), ("tokenizer", key, study.all_tokenizers[key]))
     limits = ((what, name, part.most_tokens) for what, name, part in parts)
@@ -623,11 +640,13 @@ def limit_of(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | 
 
 
 def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:
-    """The task whose tokens those encoders from scratch, and those language-modelling heads, read that name no other task; None if
-    there are none."""
+    """The default task on whose tokens encoders from scratch and new language-modelling heads train.
+
+    None if each of them names another task.
+    """
     if not any(PRETRAINING in entry.parts.values() for entry in encoders):
         return None
-    # It does not depend on the encoders: one more in a study would change the tokens of all.
+    # The task must not depend on the encoders. Otherwise another encoder in a study would change the tokens of all.
     return {"kind": "mlm", "options": {"lines": "segments"}, "max_length": 512}
 
 
@@ -637,7 +656,7 @@ def _tokenizer(plan: "Plan", encoder: Encoder) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The contents of a JSON file; nothing if there is none, or a damaged one, which the job that copies the encoder names."""
+    """The contents of a JSON file; empty if it is missing or damaged (the job that copies the encoder reports it)."""
     try:
         contents = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -646,7 +665,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    """The contents of a config.json with `model_type`; nothing if there is no such file."""
+    """The contents of a config.json with `model_type`; empty if there is no such file."""
     config = _read(folder / "config.json")
     return config if "model_type" in config else {}
 

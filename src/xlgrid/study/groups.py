@@ -1,4 +1,4 @@
-"""Groups of sources and targets: the members that a grid's group stands for, and the targets that an exhibit's group has."""
+"""Groups of sources and targets: the members of a group in a grid, and the targets of a group in an exhibit."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,10 +8,10 @@ from xlgrid.base.names import unknown
 from xlgrid.languages import Language
 from xlgrid.languages.sources import NONE, Source, Target
 
-# Before the name of a group whose members are the parts of one source.
+# The prefix of a group whose members are the parts of one source.
 MIX = "mix:"
-# Group of an exhibit -> whether a target has this relation to a source. The third argument is a function that says whether each
-# language of the target has the family, or the script, of a language of the source.
+# Group of an exhibit -> whether a target has this relation to a source. The third argument is a function that tells for
+# the attribute `family` or `script` whether each language of the target shares it with a language of the source.
 RELATIONS: dict[str, Callable[[Source, Target, Callable[[str], bool]], bool]] = {
     "all": lambda source, target, shares: True,
     "in-language": lambda source, target, shares: target in source.parts,
@@ -26,12 +26,14 @@ RELATIONS: dict[str, Callable[[Source, Target, Callable[[str], bool]], bool]] = 
 
 
 def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The languages, pairs or mixes that a source or target in a grid stands for: itself, or the members of a group. The
-    source `none` stands for itself, and `mix:nli` for the one mix of all members of the group `nli`.
+    """The languages, pairs or mixes that a source or target in a grid means.
+
+    The name of a group means its members, and `mix:nli` means one mix of all members of the group `nli`. Any other
+    value, such as `none`, means itself.
 
     Args:
-        languages: code -> language, for those over which the built-in groups range.
-        groups: the groups that the study names.
+        languages: code -> language, for the languages in the built-in groups.
+        groups: the groups that the study defines.
 
     Raises:
         ValueError: there is no such language or group, or the family or script of a language is not known and the group asks for
@@ -71,7 +73,7 @@ def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, S
 def in_settings(settings: Mapping[str, Any], expand: Callable[[str], Sequence[str]]) -> dict[str, Any]:
     """Settings of a training with the groups among `dev_targets` replaced by their members; null means no targets.
 
-    `Training` refuses what is neither a name nor a list of names.
+    Other values than a name or a list of names stay, and `Training` refuses them.
 
     Raises:
         ValueError: there is no such language or group.
@@ -92,13 +94,14 @@ def belongs(
     languages: Mapping[str, Language],
     groups: Mapping[str, Sequence[str]],
 ) -> bool:
-    """Whether a cell belongs to a group of an exhibit. A group is named by its targets, or by the relation of the target to
-    the source; `zero-shot:en-X` has the targets of `en-X` that are `zero-shot`, and likewise for every relation. Of the
-    source `none`, no target has a relation.
+    """Whether a cell belongs to a group of an exhibit.
+
+    A group is a group of targets, a relation of the target to the source, or both: `zero-shot:en-X` has the targets of
+    `en-X` that are `zero-shot`. No target has a relation to the source `none`.
 
     Args:
-        languages: code -> language, for those of the study.
-        groups: the groups that the study names.
+        languages: code -> language, for the languages of the study.
+        groups: the groups that the study defines.
 
     Raises:
         ValueError: there is no such group, or the family or script of a language is not known and the group asks for it.
@@ -116,7 +119,7 @@ def belongs(
         return target in groups[group]
     narrower, _, wider = group.partition(":")
     if wider and narrower in RELATIONS:
-        # Both are asked in any case, so that a mistake in either shows.
+        # Both sides are evaluated, so that a mistake in either one raises an error.
         return all([belongs(name, source, target, languages, groups) for name in (wider, narrower)])
     if group.startswith(("family:", "script:")):
         attribute, _, name = group.partition(":")
@@ -133,8 +136,10 @@ def belongs(
 
 
 def group_facts(names: Iterable[str], languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> str:
-    """The members of some groups of an exhibit, and the family and script of each language, as JSON. A change of these may change
-    which targets belong to the groups."""
+    """The members of some groups of an exhibit, and the family and script of each language, as JSON.
+
+    If this text changes, other targets may belong to the groups.
+    """
     parts = {part for name in names for part in name.split(":")}
     members = {name: [*groups[name]] for name in groups if name in parts}
     facts = {code: [language.family, language.script] for code, language in languages.items()}
@@ -142,17 +147,18 @@ def group_facts(names: Iterable[str], languages: Mapping[str, Language], groups:
 
 
 def _facts(group: str, attribute: str, languages: Mapping[str, Language]) -> dict[str, str]:
-    """Code -> the family or script of each language, over which a group ranges.
+    """Code -> the family or script of each language, for a group that depends on it.
 
     Raises:
-        ValueError: it is not known of some.
+        ValueError: the family or script of a language is not known.
     """
     facts = {code: getattr(language, attribute) for code, language in languages.items()}
     if unknown_codes := [code for code, fact in facts.items() if fact is None]:
         named = ", ".join(f"{code} ({languages[code].name})" for code in unknown_codes)
         example = "Latn" if attribute == "script" else "..."
         raise ValueError(
-            f"group {group!r} asks for the {attribute} of each language, and that of {named} is not known: declare it, as in "
-            f"`new_languages: {{{unknown_codes[0]}: {{{attribute}: {example}}}}}`"
+            f"group {group!r} needs the {attribute} of each language, but the {attribute} of {named} is not known: "
+            "declare "
+            f"it, as in `new_languages: {{{unknown_codes[0]}: {{{attribute}: {example}}}}}`"
         )
     return facts

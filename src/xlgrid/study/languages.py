@@ -1,4 +1,4 @@
-"""Languages that a study declares, because xlgrid does not know them, or does not know all facts about them."""
+"""Languages that a study declares because xlgrid does not know them, or lacks facts about them."""
 
 import re
 from typing import Annotated, Literal
@@ -10,10 +10,10 @@ from xlgrid.languages import Language, known_language
 from xlgrid.languages.iso import direction_of
 
 CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-# Groups of a grid have these names, and en-X is a group of pairs.
+# These are names of groups in grids; X is from groups of pairs such as en-X.
 GROUPS = ("all", "mono", "X")
-# What a name stands for that must be a language of the study, in errors.
-LANGUAGE = "language, which `languages` of the study must name first,"
+# The kind of a name in errors about a language that the study lacks.
+LANGUAGE = "language (the study's `languages` must list it first)"
 
 
 def _code(value: str) -> str:
@@ -29,13 +29,13 @@ LanguageCode = Annotated[str, AfterValidator(_code)]
 
 
 class NewLanguage(Strict):
-    """Facts about a language, in the columns of the table of languages. Absent facts are those of ISO 639-3 and CLDR."""
+    """Facts about a language, which win over the facts from ISO 639-3 and CLDR."""
 
     name: str | None = Field(None, min_length=1, description="needed if ISO 639 has no language of this code")
     family: str | None = Field(None, min_length=1, description="any name; groups such as family:Berber name it")
     script: str | None = Field(None, pattern="^[A-Z][a-z]{3}$", description="ISO 15924 code, such as Latn or Arab")
     direction: Literal["ltr", "rtl"] | None = Field(
-        None, description="direction of writing; absent: that of the script"
+        None, description="direction of writing; absent: the direction of the script"
     )
 
     def language(self, code: str) -> Language:

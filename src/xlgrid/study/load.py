@@ -1,4 +1,4 @@
-"""Reading a study file and the files that it extends, and naming the file and line of every mistake in them."""
+"""Reads a study file and the files that it extends, and reports every mistake with its file and line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +16,10 @@ from xlgrid.study.schema import Study
 
 
 class Spot(NamedTuple):
-    """Where a key or an item of a list stands in a study file.
+    """The place of a key or a list item in a study file.
 
     Attributes:
-        word: the value, if YAML reads it as something else than it seems to be.
+        word: the value, if YAML reads it as another type than it seems to have, such as `no` (false).
     """
 
     path: Path
@@ -27,15 +27,15 @@ class Spot(NamedTuple):
     word: Word | None = None
 
 
-# The parts of a study with data, and the keys of data whose values are compared as text, whatever their type.
+# Sections of a study with data; and keys of `data` whose values are compared as text, whatever their type.
 _OF_DATA = ("tasks", "text")
 _COMPARED = frozenset(("labels", "where"))
-# Where each key of a study stands.
+# Path of a key -> its place.
 Lines = dict[tuple[str, ...], Spot]
 
 
 class StudyFile(NamedTuple):
-    """A study as its file and those that the file extends say, and the line of each key."""
+    """A study, merged with the studies that it extends, and the place of each key."""
 
     path: Path
     study: Study
@@ -43,13 +43,13 @@ class StudyFile(NamedTuple):
 
 
 def read_lineage(path: Path) -> list[StudyFile]:
-    """Read a study file, then the one that it extends, and so on.
+    """Read a study file, then the study file that it extends, and so on.
 
-    Only the schema is checked: `xlgrid.plan.load` also checks that the parts of each study fit together.
+    This checks only the schema: `xlgrid.plan.load` also checks that the parts of each study fit together.
 
     Raises:
-        FileNotFoundError: there is no such study; the message names those that exist.
-        ValueError: a file is no study; the message names each mistake with its file and line.
+        FileNotFoundError: there is no such study; the message names the studies that exist.
+        ValueError: a file is not a valid study; the message names each mistake with its file and line.
     """
     if not path.is_file():
         raise FileNotFoundError(f"no study file {path}: {unknown('study', path.stem, _near(path))}")
@@ -72,10 +72,10 @@ def _checked(path: Path, keys: dict[str, Any], lines: Lines) -> StudyFile:
 
 
 def _is_text(place: Sequence[str], word: Word) -> bool:
-    """Whether a word that YAML does not read as text is meant as text, or would be taken for another number.
+    """Whether a value at a place must be text, or would be taken for another number, although the schema accepts it.
 
-    Where the schema expects a text, it refuses all else. These are the other places: `labels` and `where`, whose values may be numbers and
-    are compared as text, and lists, which have no truth values.
+    The schema itself refuses other types where it expects text. This function is for `labels` and `where`, whose values
+    may be numbers but are compared as text, and for lists, which never contain truth values.
     """
     is_compared = place[0] in _OF_DATA and not _COMPARED.isdisjoint(place)
     is_item = place[-1].isdecimal() and (word.value is None or isinstance(word.value, bool))
@@ -83,7 +83,7 @@ def _is_text(place: Sequence[str], word: Word) -> bool:
 
 
 def located(problem: str, lines: Lines, path: Path) -> str:
-    """The problem, written as `key.of.the.study: text`, after the file and the line of that key, or of the nearest key above it."""
+    """The problem (`key.of.the.study: text`) after the file and line of the key, or of the nearest key above it."""
     places = {".".join(place): place for place in lines}
     key = problem.partition(": ")[0]
     while key and key not in places:
@@ -92,18 +92,18 @@ def located(problem: str, lines: Lines, path: Path) -> str:
 
 
 def _near(path: Path) -> list[str]:
-    """The studies beside a file, and those that come with xlgrid."""
+    """The names of the studies in the folder of a file, and of the studies that come with xlgrid."""
     return sorted({other.stem for other in (*path.parent.glob("*.yaml"), *shipped_studies())})
 
 
 def _extended(path: Path, name: str) -> Path:
-    """The file of a study that the study in `path` extends: beside it, or one that comes with xlgrid."""
+    """The file of a study that the study in `path` extends: in the same folder, or one that comes with xlgrid."""
     beside, other = path.with_name(f"{name}.yaml"), study_file(name)
     return other if other.is_file() and not beside.is_file() else beside
 
 
 def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[StudyFile, dict[str, Any]]]:
-    """A study file, then the one that it extends, and so on, each with its keys, merged with those that it extends.
+    """A study file, then the study file that it extends, and so on, each with its keys after merging.
 
     Args:
         extending: the files that extend this one, the outermost first.
@@ -140,7 +140,7 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[StudyFile,
         own = keys.get("downloads")
         keys, lines = merge(parent, keys), parent_lines | lines
         if isinstance(own, dict) and isinstance(entries := keys["downloads"], dict):
-            # Of several patterns that match a file, the first wins.
+            # If several patterns match a file, the first one wins.
             keys["downloads"] = {entry: entries[entry] for entry in (own | entries) if entry in entries}
     elif "replace" in keys:
         raise ValueError(
@@ -159,11 +159,12 @@ def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: Line
                 raise ValueError(f"{where}got the key {quoted(*word)}")
             if here in lines:
                 raise ValueError(
-                    f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} stands twice (first in line {lines[here].line}): remove or rename one "
-                    "of the two"
+                    f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} is there twice (first in line "
+                    f"{lines[here].line}): remove or "
+                    "rename one of the two"
                 )
             word = word_of(value)
-            # The null of a key deletes what the extended study has there.
+            # A null deletes the key of the extended study.
             lines[here] = Spot(path, key.start_mark.line + 1, word if word and word.value is not None else None)
             _locate(value, here, path, lines)
     elif isinstance(node, yaml.SequenceNode):
@@ -178,16 +179,17 @@ def _explain(error: ValidationError, lines: Lines, path: Path, place: tuple[str,
     for mistake in error.errors():
         here = place
         for part in map(str, mistake["loc"]):
-            # Pydantic adds the kind of an exhibit or of data, which is no key of the file.
+            # Pydantic adds the kind of an exhibit or of data to the place, but the file has no such key.
             if (*here, part) in lines:
                 here = (*here, part)
         by_place.setdefault(here, []).append(mistake)
     texts = []
     for here, mistakes in by_place.items():
-        # A value that may have several types is one mistake if it has none of them, and none if its own parts have mistakes.
+        # Pydantic reports one mistake for each type that a value may have. This reports one mistake in all, or only the
+        # mistakes in parts of the value.
         of_type = [mistake for mistake in mistakes if mistake["type"] in TYPES]
         if of_type and not any(there[: len(here)] == here for there in by_place if len(there) > len(here)):
-            # A key that is no text is a mistake of its own, whose input is not the value.
+            # If a key is not text, the input of pydantic's error is the key, not the value.
             word = lines[here].word if here in lines else None
             stood = word.text if word and word.value == of_type[0]["input"] else ""
             texts.append(_located(here, wording(*of_type, word=stood), lines, path))

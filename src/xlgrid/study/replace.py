@@ -1,4 +1,4 @@
-"""Names of a study replaced in all that another study inherits from it, so that a miniature says only what is small."""
+"""Replaces names in everything that a study inherits, so that a miniature states only what it changes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from pydantic import Field
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
 
-# The keys of a study whose values, or the keys of whose values, name encoders and languages.
+# Keys of a study with names of encoders and languages, in their values or in the keys of their values.
 _ENCODERS = ("encoder", "encoders")
 _LANGUAGES = ("languages", "source", "target", "targets", "dev_targets", "pairs", "once")
 _GROUPS = ("group", "groups")
@@ -16,11 +16,12 @@ Rename = Callable[[str], str | None]
 
 
 class Replace(Strict):
-    """New names for encoders and languages of the extended study, in all that is inherited; null removes a name.
+    """New names for encoders and languages of the extended study, in everything that is inherited; null removes a name.
 
-    A language that is neither a key of `languages` here nor in the study's own `languages` is removed, too. Lists, and mixes that
-    stand alone, lose the names that are removed. Where nothing would be left, the old name stays and is an error, until the study
-    states another value or removes the exhibit or claim. A key of `languages` is a language, or a pair or mix as a whole.
+    A language that is neither a key of `languages` here nor in the study's own `languages` is removed, too. A removed
+    name disappears from lists, and from a mix that is not in a list. If nothing would be left, the old name stays and
+    is an error, until the study states another value or removes the exhibit or claim. A key of `languages` is a
+    language, or a whole pair or mix.
     """
 
     encoders: dict[str, str | None] = Field(default={}, description="old name of an encoder: new name, or null")
@@ -30,11 +31,11 @@ class Replace(Strict):
 def replaced(keys: Mapping[str, Any], names: Replace, languages: Sequence[str]) -> dict[str, Any]:
     """The keys of a study with its names replaced.
 
-    The entries of replaced encoders are dropped, and exhibits compare those that stand for them with the same published
-    numbers. Numbers of other languages compare with none, so nothing is compared where a language is replaced by another.
+    The entries of replaced encoders are dropped, and exhibits compare the new encoders with the published numbers of
+    the old ones. Published numbers of a replaced language are not compared with the new language.
 
     Args:
-        languages: those of the study that extends this one; empty where it has the same.
+        languages: the languages of the study that extends this one; empty if it has the same languages.
 
     Raises:
         ValueError: the study has no such encoder or language.
@@ -63,7 +64,7 @@ def replaced(keys: Mapping[str, Any], names: Replace, languages: Sequence[str]) 
 
 
 def _renames(names: Replace, groups: Mapping[str, Any]) -> dict[str, Rename]:
-    """Key of a study -> a function from a name under this key to the new name, or to None if nothing stands for it."""
+    """Key of a study -> a function from a name under this key to the new name, or to None if the name is removed."""
 
     def encoder(name: str) -> str | None:
         return names.encoders.get(name, name)
@@ -113,7 +114,7 @@ def _renamed(value: Any, rename: Rename) -> Any:
     """A name, the names of a list, or the keys of a mapping replaced."""
     if isinstance(value, str):
         if (new := rename(value)) is None:
-            # A mix that stands alone loses parts; a list of mixes loses mixes.
+            # A single mix loses parts; a list of mixes loses whole mixes.
             new = "+".join(part for each in value.split("+") if (part := rename(each)))
         return new or value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -130,7 +131,7 @@ def _without_published(value: Any) -> Any:
 
 
 def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """Merge two mappings key by key. Anything else, lists too, is replaced; a null deletes the key."""
+    """Merge two mappings key by key. Other values, such as lists, are replaced; a null deletes the key."""
     merged = dict(base)
     for key, value in change.items():
         if value is None:

@@ -35,11 +35,11 @@ class MethodEntry(Strict):
     """A method: the base, and the options that differ from the defaults of the base."""
 
     base: str = Field(
-        description="the method of xlgrid, or of an installed package, that the entry varies: see Options of methods; absent:"
-        " the method of the entry's own name"
+        description="the method of xlgrid, or of an installed package, that the entry varies: see Options of methods; "
+        "absent: the method with the name of the entry"
     )
     options: dict[str, float | int | str | bool] = Field(
-        {}, description="options of the base, where they differ from the defaults"
+        {}, description="options of the base that differ from the defaults"
     )
     start: Start | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
     imported: AnyAdapters | None = Field(None, description="adapters that are read instead of training MLM runs")
@@ -55,7 +55,7 @@ class MethodEntry(Strict):
 
     @property
     def is_trained(self) -> bool:
-        """Whether there are runs of the method."""
+        """Whether the method has runs of its own, which train."""
         return self.method.is_trained
 
 
@@ -64,8 +64,8 @@ class TrainingEntry(Strict):
 
     when: dict[Literal["task", "encoder", "method", "base", "source"], str | list[str]] = Field(
         {},
-        description="the runs to which the entry applies; absent: all. `base` stands for every method of that base; a group "
-        "among the sources stands for each of its members",
+        description="the runs to which the entry applies; absent: all. `base` matches every method with that base; a "
+        "group of sources matches each of its members",
     )
     set: dict[str, Any] = Field(description="settings of the training loop for these runs: see Settings of training")
 
@@ -91,8 +91,8 @@ class Grid(Strict):
     checkpoints: list[PositiveInt] = Field(
         [],
         description="steps of the targets' MLM runs. For each step there is a cell target@step, which evaluates with the "
-        "weights of that step instead of the last ones; `checkpoints` in the training of these runs has the steps, "
-        "too",
+        "weights after that step instead of the last weights. Add the steps to `checkpoints` in the training of these "
+        "MLM runs, too",
     )
 
 
@@ -113,19 +113,22 @@ class Study(Strict):
         description="code: a language that xlgrid does not know, or facts about a language that xlgrid lacks",
     )
     groups: dict[Name, list[str]] = Field(
-        {}, description="named lists of languages or pairs, beside the built-in groups"
+        {}, description="named lists of languages or pairs, in addition to the built-in groups"
     )
     text: TextSettings = Field(
-        TextSettings(), description="the text on which encoders from `scratch`, and runs of tasks of kind `mlm`, train"
+        TextSettings(), description="the text on which encoders from `scratch` and MLM runs (tasks of kind `mlm`) train"
     )
     downloads: dict[str, Download] = Field(
         {},
-        description="path of a file that the study names, or of several with names in braces: where it is from, if it is not on the Hub",
+        description="path of a file that the study names, or a pattern for several files, with names in braces: where "
+        "to "
+        "get the files, if they are not on the Hub",
     )
     tokenizers: dict[Name, AnyTokenizer] = Field(
         {},
-        description="name: a tokenizer, which several encoders may share; an encoder that names none has a tokenizer of its"
-        " own",
+        description="name: a tokenizer, which several encoders may share; an encoder without the key `tokenizer` has "
+        "its "
+        "own tokenizer",
     )
     encoders: dict[Name, AnyEncoder] = Field(
         description="name: an encoder, from the Hub, from a folder, or pre-trained here"
@@ -140,11 +143,11 @@ class Study(Strict):
         description="name: a product of tasks, encoders, methods, sources, targets and seeds, which gives runs and cells",
     )
     exhibits: dict[Name, AnyExhibit] = Field({}, description="name: a table or figure")
-    claims: dict[Name, Claim] = Field({}, description="name: a statement, such as one of a paper, which gets a verdict")
+    claims: dict[Name, Claim] = Field({}, description="name: a statement, for example of a paper, which gets a verdict")
     published: Naming = Field(
-        Naming(), description="the paper's names for what the study names, for all exhibits with published numbers"
+        Naming(), description="study name: the paper's name, for all exhibits with published numbers"
     )
-    name: Name = Field("", description="the name of the file, without .yaml, whatever stands here")
+    name: Name = Field("", description="the name of the study; xlgrid sets it to the name of the file without .yaml")
 
     @field_validator("downloads")
     @classmethod
@@ -163,15 +166,15 @@ class Study(Strict):
 
     @model_validator(mode="after")
     def _tokens_to_pretrain_on(self) -> Self:
-        """Encoders from scratch that name no task read the tokens of one that the study need not have."""
+        """Add the default task for encoders from scratch that name no task, unless the study has it."""
         if (task := pretraining_task(self.encoders.values())) and PRETRAINING not in self.tasks:
             self.tasks[PRETRAINING] = TaskEntry.model_validate(task)
         return self
 
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
-        """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
+        """The languages, pairs or mixes that a source or target means: itself, or the members of a group.
 
-        Groups range over the languages of `grid`, or of the study.
+        Built-in groups such as `mono` have the languages of `grid`, or of the study if `grid` is None.
 
         Raises:
             ValueError: there is no such language or group.
@@ -197,7 +200,7 @@ class Study(Strict):
         return [Target(member) for value in grid.target for member in self.expand(value, grid)]
 
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
-        """The values that `when` of a training entry names for an axis; groups of sources are replaced by their members.
+        """The values that `when` of a training entry names for an axis, with the members of groups of sources.
 
         Raises:
             ValueError: there is no such source or group.
@@ -214,7 +217,7 @@ class Study(Strict):
         return groups.belongs(group, Source(source), Target(target), self.languages_used, self.groups)
 
     def group_facts(self, names: Sequence[str]) -> str:
-        """The facts on which it depends which targets belong to some groups: see `xlgrid.study.groups.group_facts`."""
+        """The facts that decide which targets belong to some groups: see `xlgrid.study.groups.group_facts`."""
         return groups.group_facts(names, self.languages_used, self.groups)
 
     @cached_property
@@ -232,13 +235,13 @@ class Study(Strict):
 
     @property
     def defined_names(self) -> dict[str, list[str]]:
-        """Axis -> the names that the study defines for it; no grid need use all of them."""
+        """Axis -> the names that the study defines for it, whether or not a grid uses them."""
         bases = [entry.base for entry in self.methods.values()]
         return {"task": [*self.tasks], "encoder": [*self.encoders], "method": [*self.methods], "base": bases}
 
     @property
     def report_settings(self) -> list[str]:
-        """Everything in the study that the page of its report shows itself: a change makes the page again."""
+        """The settings of the study that the report shows itself. Snakemake writes the report again if they change."""
         facts = [
             [language.code, language.name, language.family, language.script, language.direction]
             for language in self.languages_used.values()
@@ -247,13 +250,13 @@ class Study(Strict):
 
     @property
     def claims_settings(self) -> list[str]:
-        """Everything in the study that the verdicts depend on beside results: a change makes them again."""
+        """The settings of the study that verdicts depend on. Snakemake judges the claims again if they change."""
         named = (side.group or () for claim in self.claims.values() for side in (claim.select, *claim.sides))
         stated = [f"{name}: {claim.model_dump_json()}" for name, claim in self.claims.items()]
         return [self.title, *stated, self.group_facts([str(group) for groups in named for group in groups])]
 
     def exhibit(self, name: str) -> AnyExhibit:
-        """An exhibit. Its `published` has the study's entries where it has none of its own.
+        """An exhibit. Entries that its `published` lacks are taken from the study's.
 
         Raises:
             ValueError: there is no such exhibit.
@@ -275,7 +278,7 @@ class Study(Strict):
 
     @cached_property
     def replicas(self) -> dict[str, str]:
-        """Encoder -> the first of the encoders from which it differs by seeds alone."""
+        """Encoder -> its first replica: the first encoder that differs from it only by seeds."""
         return replicas(self.encoders)
 
     @property
@@ -285,7 +288,7 @@ class Study(Strict):
 
     @cached_property
     def all_tokenizers(self) -> dict[str, TokenizerEntry]:
-        """Name -> tokenizer, of those in `tokenizers` and of those of encoders that name none."""
+        """Name -> tokenizer, for the entries of `tokenizers` and for encoders with their own tokenizer."""
         own = {name: own for name, entry in self.encoders.items() if (own := entry.own_tokenizer)}
         return {**own, **self.tokenizers}
 
@@ -294,7 +297,10 @@ class Study(Strict):
         return self.encoders[encoder].tokenizer_of(self, encoder)
 
     def entry(self, name: str, split: str) -> tuple[str, TaskEntry]:
-        """The task whose data a split of a task is, which differs where the task is `trained_on` another; and its entry."""
+        """The name and the entry of the task that gives the data of a split.
+
+        For the splits `train` and `dev`, this is the task in `trained_on`, if there is one.
+        """
         other = self.tasks[name].trained_on
         name = other if other and split != "test" else name
         return name, self.tasks[name]
@@ -319,11 +325,12 @@ class Study(Strict):
 
     @cached_property
     def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:
-        """(task, encoder, method, source, seed) -> the resolved recipe of this run: the training entries that match are applied in order.
+        """A function from (task, encoder, method, source, seed) to the resolved recipe of this run.
 
-        A recipe does not depend on the other languages of the study, so adding a language leaves all runs as they are.
+        Matching entries of `training` apply in order. A recipe does not depend on other languages of the study, so
+        adding a language changes no run.
         """
-        # Plan, rules and cost ask several times for the recipe of each run.
+        # The plan, the rules and the cost estimate call the function several times for each run.
         return cache(self._recipe)
 
     def _recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:

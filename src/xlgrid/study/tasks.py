@@ -15,7 +15,7 @@ from xlgrid.tasks import Columns, Task, task
 class Splits(Strict):
     """Numbers of examples in the splits of data."""
 
-    train: PositiveInt | None = Field(None, description="examples of the training set; of a text, all rows")
+    train: PositiveInt | None = Field(None, description="examples of the training set; for a text: all rows")
     dev: PositiveInt | None = Field(None, description="examples of the dev set")
     test: PositiveInt | None = Field(None, description="examples of the test set")
 
@@ -23,14 +23,15 @@ class Splits(Strict):
 class Sizes(Splits):
     """Numbers of examples in the splits of a task's data in each language or pair."""
 
-    languages: dict[str, Splits] = Field({}, description="language or pair: its numbers, where they differ")
+    languages: dict[str, Splits] = Field({}, description="language or pair: its numbers, if they differ")
 
 
 class TaskEntry(Columns):
     """A task and its data. `kind` is a benchmark with columns of its own, or a head, which needs `inputs`, `target` and `labels`.
 
-    `data` says where the data come from. Without it they are generated, as `options` say, or, for kinds `mlm` and `perplexity`, are
-    the texts of the study. Runs of a task of kind `mlm` have no cells: runs of other tasks begin with them (`start` of a method).
+    `data` says where the data come from. Without `data`, the kinds `mlm` and `perplexity` use the texts of the study,
+    and data of other kinds are generated as `options` say. Runs of a task of kind `mlm` have no cells: they are MLM
+    runs, with whose weights runs of other tasks begin (`start` of a method).
     """
 
     kind: str = Field(
@@ -45,48 +46,53 @@ class TaskEntry(Columns):
     )
     examples: Sizes | None = Field(
         None,
-        description="numbers of examples in each language, which `xlgrid cost` takes until the data are here; generated data need none",
+        description="numbers of examples in each language, which `xlgrid cost` uses until the data are here; not "
+        "needed "
+        "for generated data",
     )
     max_length: PositiveInt = Field(512, description="most tokens of an input")
     start: Name | None = Field(
         None,
-        description="a task of the study; a run begins with all weights, the head's too, of that task's run of the same "
-        "method",
+        description="a task of the study; a run begins with all weights of that task's run with the same method, "
+        "including the head",
     )
     tokenizer: str | None = Field(
         None,
-        description="for tasks of kind `mlm`: the tokenizer of their runs, and of runs that begin with them, where it is not"
-        " that of the encoder; the runs train embeddings of its tokens. {language} stands for the language of the"
-        " run",
+        description="for tasks of kind `mlm`: the tokenizer of their runs, and of runs that begin with them, if it is "
+        "not "
+        "the encoder's; the runs train embeddings of its tokens. {language} is replaced by the language of the run",
     )
     trained_on: str | None = Field(
         None, description="another task of the study with the same head; the runs train on its training and dev sets"
     )
     mix: Mix | None = Field(
         None,
-        description="how the runs of the task take the parts of a mix. shares: each example comes from one of the parts, which are "
-        "parallel; whole: all rows of each part (translate-train-all); absent: `whole` of kinds `mlm` and `seq2seq`, else `shares`",
+        description="how the runs of the task use the parts of a mix. shares: the parts are parallel, and each example "
+        "comes from one of them; whole: all rows of each part (translate-train-all); absent: `whole` for kinds `mlm` "
+        "and "
+        "`seq2seq`, else `shares`",
     )
     parallel: str | None = Field(
         None,
         description="for methods with the option `parallel`: another task of the study with this head. Its test set in a "
-        "language has the test examples of this task in that language, translated into the language of "
-        "parallel examples. Absent: this task's own test set in the language of parallel examples has the same examples",
+        "language has the test examples of this task in that language, translated into the language of parallel "
+        "examples. Absent: the parallel examples are this task's own test set in the language of parallel examples",
     )
     stride: NonNegativeInt = Field(
         128, description="tokens that two windows of a long context share (heads `span` and `span-mlqa`)"
     )
     separators: Literal["tokenizer", "one"] = Field(
         "tokenizer",
-        description="separators between two segments: those of the tokenizer, or one (Foroutan et al. 2023's code)",
+        description="separators between two segments: as many as the tokenizer writes, or one (Foroutan et al. 2023's "
+        "code)",
     )
 
     def mix_of(self, source: Source) -> Mix | None:
-        """How a run on a source takes the parts of a mix; None if there is no mix, or as the head does by default."""
+        """How a run on a source uses the parts of a mix; None if there is no mix, or for the default of the head."""
         return self.mix if len(source.parts) > 1 and self.mix != self.task.head.mixes[0] else None
 
     def tokenizer_in(self, language: str) -> str | None:
-        """The name of the tokenizer of a run in a language, where it is not the encoder's."""
+        """The name of the tokenizer of a run in a language; None for the encoder's tokenizer."""
         return self.tokenizer and self.tokenizer.replace("{language}", language)
 
     @cached_property
@@ -96,7 +102,7 @@ class TaskEntry(Columns):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns and labels that the entry describes; none if it names a task."""
+        """The columns and labels that the entry describes; empty if its kind is a benchmark."""
         return {name: value for name in Columns.model_fields if (value := getattr(self, name))}
 
     @model_validator(mode="after")
@@ -142,7 +148,8 @@ class TaskEntry(Columns):
         wrong = [name for name in ("start", "trained_on") if getattr(self, name)]
         if wrong and not self.task.target:
             raise ValueError(
-                f"runs of a task of kind {self.kind} begin with the encoder, and train on the data of that task: leave out "
+                f"runs of a task of kind {self.kind} begin with the encoder, and train on the task's own data: leave "
+                "out "
                 f"{' and '.join(f'`{name}`' for name in wrong)}"
             )
         if self.tokenizer and self.task.head.has_cells:
@@ -150,7 +157,9 @@ class TaskEntry(Columns):
                 "only the runs of a task of kind mlm train embeddings of another tokenizer: leave out `tokenizer`"
             )
         if self.inputs and self.from_text:
-            raise ValueError("`inputs` names columns of `data`, and the texts of the study have one: leave it out")
+            raise ValueError(
+                "`inputs` names columns of `data`, but this task reads the texts of the study: leave it out"
+            )
         return self
 
     @property

@@ -1,15 +1,15 @@
 """Training: one loop for every task, encoder and method, which resumes after a kill as if nothing had happened.
 
 Two runs of one recipe on the CPU of one machine give the same bytes, whether or not they were interrupted: the batches
-are a function of the seed (`xlgrid.training.schedule.plan`), what a part of a step draws (dropout, masks of text and of
-attention) is seeded from (seed, step, part), and all else that a step changes is in the state file.
+are a function of the seed (`xlgrid.training.schedule.plan`), the random numbers of a part of a step (dropout, masks of
+text and of attention) are seeded with (seed, step, part), and the state file has everything else that a step changes.
 
-Several processes (`xlgrid.training.processes`) share the parts of every step. They end with the weights of one process with these
-parts, up to the order of sums.
+Several processes (`xlgrid.training.processes`) share the parts of every step. Their weights equal the weights that one
+process gets with the same parts, up to the order of sums.
 
-A step that runs out of a GPU's memory is done again from its beginning in parts of half the size, and so are all later
-ones: the same batch, seed and loss, but sums in another order, and dropout and masks, which are drawn part by part,
-another draw.
+A step that runs out of GPU memory starts again with parts of half the size, and all later steps use this size, too.
+The batch, the seed and the expected loss stay the same. The order of sums changes, and so do dropout and masks, because
+each part draws its own.
 """
 
 import os
@@ -59,50 +59,53 @@ def train(
     first: Path | None = None,
     tokenizer: Path | None = None,
 ) -> None:
-    """Train one run. Write `delta.safetensors`, `run.json` and `curve.jsonl` to `folder`, and during training
-    `step{n}.safetensors` for each of the recipe's checkpoints: the weights of delta.safetensors as they are after step n.
+    """Train one run. Write `delta.safetensors`, `run.json` and `curve.jsonl` to `folder`.
+
+    During training, also write `step{n}.safetensors` for each step n in the recipe's `checkpoints`. This file has the
+    same tensors as delta.safetensors, with their values after step n.
 
     Args:
         encoder: the folder of the pretrained encoder.
         train: the tokens files of the source, one for each part of a mix, in the same order.
-        dev: likewise, or the tokens files of the recipe's `dev_targets`.
-        folder: the run's folder. An interrupted run of the same recipe goes on from `state.pt` in it.
+        dev: the tokens files to evaluate on: one for each part of the source, or one for each of the `dev_targets`.
+        folder: the run's folder. An interrupted run of the same recipe continues from `state.pt` in this folder.
         start: the folder of the MLM run that the recipe's `start` names.
         first: the folder of the run of the task that the recipe's `first` names.
-        tokenizer: for text in another tokenizer than the encoder's, the folder of this tokenizer: the model gets embeddings
-            of its tokens, which train whatever else the method trains.
+        tokenizer: the folder of the tokenizer, if it is not the encoder's. The model then gets embeddings for its
+            tokens, and these embeddings train with every method.
 
     Raises:
         FileNotFoundError: an input is missing.
-        ValueError: an input is damaged or does not fit, `start` or `first` is missing where the recipe has one, or is
-            there where the recipe has none, or memory runs out even one example at a time.
+        ValueError: an input is damaged or does not fit the others; the call and the recipe disagree on whether there is
+            a `start` or `first`; or memory is too small for a single example.
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
-        SystemExit: SIGTERM, SIGUSR2 or SIGINT came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
+        SystemExit: the process received SIGTERM, SIGUSR2 or SIGINT. The exit status is 75 (EX_TEMPFAIL); the state is
+            saved, and the same call continues from it.
     """
     run(Loop(recipe, Path(encoder), train, dev, Path(folder), start, first, tokenizer))
 
 
 def run(loop: "Loop") -> None:
-    """Take a training to its end and write its results.
+    """Train to the end and write the results.
 
     Raises:
-        ValueError, FloatingPointError, SystemExit: as `train`.
+        ValueError, FloatingPointError, SystemExit: for the same reasons as in `train`.
     """
     with signals() as stop:
         try:
             loop.go(stop)
         except Stopped:
             loop.save()
-            # Another process of the training may have got the signal.
+            # `stop` is empty if another process of this training received the signal.
             by = f" by {stop[0].name}" if stop else ""
-            say(f"stopped{by} before step {loop.step + 1} of {loop.steps}; the same command goes on there")
+            say(f"stopped{by} before step {loop.step + 1} of {loop.steps}; the same command continues there")
             raise SystemExit(os.EX_TEMPFAIL) from None
-        # A signal that comes now is noted, and the results are written all the same.
+        # A signal that comes from here on does not keep the results from being written.
         loop.finish()
 
 
 class Loop:
-    """A run in progress. What `save` writes changes from step to step; all else follows from the recipe."""
+    """A run in progress. The values that `save` writes change from step to step; the recipe decides all others."""
 
     def __init__(
         self,
@@ -120,7 +123,7 @@ class Loop:
         recipe.check_runs(start, first)
         begun_with = {"encoder": encoder, "start": start, "first": first, "tokenizer": tokenizer}
         self.begun_with = {name: place and str(place) for name, place in begun_with.items()}
-        # The recipe has only names of the encoder, the data and the earlier runs; these are the files.
+        # The files behind the names of the encoder, the data and the earlier runs in the recipe.
         files = [*self.beginnings(), *train, *dev, *(run / deltas.DELTA for run in (start, first) if run)]
         files += [tokenizer / "tokenizer.json"] if tokenizer else []
         self.device = training_device()
@@ -138,18 +141,18 @@ class Loop:
                 f"`checkpoints` has step {last:,}, but this training has {self.steps:,} steps: leave it out, or train longer"
             )
         self.step, self.limit = 0, self.settings.micro_batch_tokens
-        self.first_loss = float("nan")  # that of the first batch, before any step
+        self.first_loss = float("nan")  # the loss of the first batch, before any step
         # The sum of each loss over the steps since the last evaluation.
         self.losses: dict[str, float] = {}
         self.curve: list[dict[str, float]] = []
         self.best: dict[str, torch.Tensor] = {}
         self.best_step = self.best_score = -1.0
         self.resume()
-        # No process writes files while another still looks for those of an earlier training.
+        # All processes wait here, so that none writes files while another still looks for files of an earlier training.
         self.processes.sums({"ready": 1.0})
 
     def _read(self, train: Sequence[Path], dev: Sequence[Path]) -> None:
-        """Read the data, and find their head and their main metric.
+        """Read the data, and set their head and their main metric.
 
         Raises:
             ValueError: there are no examples to choose the best checkpoint with.
@@ -168,7 +171,10 @@ class Loop:
         self.metric, *_ = self.head.metrics(self.train.label_names)
 
     def _make_model(self, start: Path | None, first: Path | None, tokenizer: Path | None) -> None:
-        """Load the encoder with a head, install the method, and load the weights of earlier runs. The seed decides all that is drawn."""
+        """Load the encoder with a head, install the method, and load the weights of earlier runs.
+
+        The recipe's seed decides all random numbers.
+        """
         import torch
 
         self.method = make(self.recipe.base, self.recipe.options)
@@ -196,10 +202,10 @@ class Loop:
         """Choose the parameters that train.
 
         Args:
-            is_resized: whether the embeddings are those of another tokenizer, so that they train.
+            is_resized: whether the model has embeddings for another tokenizer, which then train.
 
         Raises:
-            ValueError: the model has no part for one of the languages. It is told now, and not in the middle of the training.
+            ValueError: the model has no module for one of the languages. This check avoids the same error hours later.
         """
         parameters = deltas.named_parameters(self.model)
         for name, parameter in parameters.items():
@@ -212,7 +218,7 @@ class Loop:
         by_language.parts(self.model, [*sources, *(code for dev in self.dev_sets for code in dev.languages)])
 
     def beginnings(self) -> list[Path]:
-        """The files whose contents, with the recipe, decide the weights before the first step."""
+        """The files that decide the weights before the first step, together with the recipe."""
         return [self.encoder / "model.safetensors"]
 
     def load_model(self) -> "PreTrainedModel":
@@ -220,14 +226,17 @@ class Loop:
         return load.load_model(self.encoder, self.head, len(self.train.label_names), self.settings.dropout, say)
 
     def trains(self, name: str) -> bool:
-        """Whether the run trains the parameter of a name."""
+        """Whether the run trains the parameter `name`."""
         return deltas.trains(self.method, name)
 
     def go(self, stop: list[signal.Signals]) -> None:
-        """Train to the end; `stop` receives signals.
+        """Train to the end.
+
+        Args:
+            stop: the signals that this process has received so far.
 
         Raises:
-            Stopped: a signal came.
+            Stopped: this process, or another process of the training, has received a signal.
         """
         count = min(self.settings.evaluations, self.steps)
         due = {round(self.steps * (number + 1) / count) for number in range(count)}
@@ -237,7 +246,7 @@ class Loop:
         self.model.train()
 
         def check() -> None:
-            # All processes stop before the same step, whichever got the signal.
+            # All processes stop before the same step, whichever of them received the signal.
             own = self.clock.of_process
             shared = self.processes.sums({"stop": bool(stop), "cpu_seconds": own})
             self.clock.others = shared["cpu_seconds"] - own
@@ -245,10 +254,10 @@ class Loop:
                 raise Stopped
 
         while True:
-            # Evaluated before a stop or save at this step is noted in the curve, so a resumed run does it exactly once.
+            # An evaluation before a stop or save at this step is in the curve, so a resumed run does not repeat it.
             if self.step in due and (not self.curve or self.curve[-1]["step"] < self.step):
                 self.evaluate(check)
-            # Likewise before a stop or save at this step; once more after one, the same bytes.
+            # A resumed run may write a checkpoint again, with the same bytes.
             if self.step in self.settings.checkpoints and self.processes.writes:
                 write_tensors(deltas.checkpoint_path(self.folder, self.step), self.recipe, self.trained())
             if self.step == self.steps:
@@ -263,7 +272,7 @@ class Loop:
             progress.add(self.step, losses, int(self.train.lengths[chosen].sum()), rate)
 
     def advance(self, chosen: Ints) -> dict[str, float]:
-        """One optimiser step on the examples `chosen`; return their losses by name."""
+        """Take one optimiser step on the examples `chosen`, and return their losses by name."""
         rate = learning_rate(self.settings, self.step, self.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
@@ -273,16 +282,18 @@ class Loop:
         if not (np.isfinite(loss) and np.isfinite(norm)):
             raise FloatingPointError(
                 f"the loss is {loss:g} and the gradient norm {norm:g} at step {self.step + 1} of {self.steps}, "
-                f"learning rate {rate:.3g}: nothing is saved; lower `lr`, lengthen `warmup`, or set `precision: fp32`, and run again"
+                f"learning rate {rate:.3g}: nothing is saved; lower `lr`, lengthen `warmup`, or set `precision: fp32`, "
+                "and run again"
             )
         try:
             self.optimiser.step()
         except (RuntimeError, MemoryError) as error:
             if not prediction.is_out_of_memory(error):
                 raise
-            # It may have begun, so the step cannot be done again; and what smaller parts would save is free by now.
+            # Some weights may have changed, so the step cannot be repeated. Smaller parts would not help, because the
+            # memory of the activations is free by now.
             raise ValueError(
-                f"the optimiser ran out of memory at step {self.step + 1} of {self.steps}, where fewer tokens at once do "
+                f"the optimiser ran out of memory at step {self.step + 1} of {self.steps}; fewer tokens at once do "
                 "not help: use a larger GPU, a smaller encoder, or a method that trains fewer weights; "
                 f"torch says: {error}"
             ) from error
@@ -292,12 +303,12 @@ class Loop:
         return losses
 
     def differentiate(self, chosen: Ints) -> dict[str, float]:
-        """Give the weights, which have none, the gradients of the examples `chosen`; return their losses by name.
+        """Compute the gradients of the weights on the examples `chosen`, and return the losses by name.
 
-        Where memory runs out, `limit` is halved until it does not.
+        The weights have no gradients before. If memory runs out, the method halves `limit` and tries again.
 
         Raises:
-            ValueError: memory runs out one example at a time, or in one of several processes.
+            ValueError: memory is too small for a single example, or runs out in one of several processes.
         """
         while True:
             parts = self.cut(chosen)
@@ -309,7 +320,7 @@ class Loop:
                     raise
                 problem = str(error)
             if self.processes.count > 1:
-                # The others wait for the gradients of this process, and cannot do the step again.
+                # The other processes wait for the gradients of this one, and cannot repeat the step.
                 raise ValueError(
                     f"out of memory at step {self.step + 1} of {self.steps}, in one of {self.processes.count} processes: set "
                     f"`micro_batch_tokens` to less than {max(len(p) * int(self.train.lengths[p].max()) for p in parts)}; "
@@ -318,12 +329,12 @@ class Loop:
             self.optimiser.zero_grad(set_to_none=True)
             self.limit = prediction.halved(self.limit or sys.maxsize, self.train.lengths, parts, problem)
             say(
-                f"out of memory at step {self.step + 1} of {self.steps}: the same batch again, and all later ones, "
-                f"{self.limit} tokens at once"
+                f"out of memory at step {self.step + 1} of {self.steps}: computes this batch again, and all later "
+                f"batches, with {self.limit} tokens at once"
             )
 
     def cut(self, chosen: Ints) -> list[Ints]:
-        """The parts of a step, each of which is computed at once."""
+        """The rows `chosen`, cut into parts; one forward and backward pass computes one part."""
         groups = [chosen]
         if self.settings.micro_batches == "language" and self.train.parts is not None:
             groups = [chosen[self.train.parts[chosen] == part] for part in np.unique(self.train.parts[chosen])]
@@ -334,14 +345,14 @@ class Loop:
         return parts
 
     def accumulate(self, parts: list[Ints]) -> dict[str, float]:
-        """Add the gradients of a batch, part by part, to those of the weights; return its losses by name."""
+        """Add the gradients of a batch to the gradients of the weights, part by part; return the losses by name."""
         import torch
 
         token_types = self.settings.segments and load.has_segments(self.model)
         computed: dict[int, dict[str, Any]] = {}
         terms = dict.fromkeys(self.objective.loss_names, 0)
-        # Part 0 comes last, so that its dropout goes on with the generator from which its masks are drawn, as where a step has
-        # no other part.
+        # Part 0 comes last, so that its dropout continues with the random generator that drew its masks, as in a step
+        # with one part only.
         for number in reversed(self.processes.own(range(len(parts)))):
             torch.manual_seed(self.seeds(number)[0])
             batch = self.objective.collate(self.train, parts[number], token_types, self.device)
@@ -350,7 +361,7 @@ class Loop:
             computed[number] = batch | prediction.extras(
                 self.model, self.method, self.train, parts[number], training=True
             )
-        # The means are over the whole batch, so that micro-batches change nothing but the order of sums.
+        # Means are over the whole batch, so that micro-batches change only the order of sums.
         totals = self.processes.sums(terms)
         losses = dict.fromkeys(terms, torch.zeros((), dtype=torch.float64, device=self.device))
         for number, batch in reversed(computed.items()):
@@ -366,12 +377,12 @@ class Loop:
         return self.processes.sums({name: float(loss) for name, loss in losses.items()})
 
     def seeds(self, part: int) -> list[int]:
-        """Two seeds for what a part of this step draws: in its batch, and in the model."""
+        """Two seeds for the random numbers of a part of this step: one for its batch, one for the model."""
         numbers = [self.recipe.seed, self.step, *([part] if part else [])]
         return [int(seed) for seed in np.random.SeedSequence(numbers).generate_state(2, np.uint64)]
 
     def evaluate(self, check: Any) -> None:
-        """Score the dev sets, add a line to the curve, keep the weights if they are the best so far, or the last count."""
+        """Score the dev sets, add a line to the curve, and update the weights that the run stores, as `keep` says."""
         steps = self.step - (int(self.curve[-1]["step"]) if self.curve else 0)
         line = {
             "step": self.step,
@@ -394,16 +405,16 @@ class Loop:
         """The mean score on the dev sets."""
         import torch
 
-        # For methods whose evaluation has something random: the same whether it follows a step or an interruption.
+        # Some methods evaluate with random numbers. They are the same whether or not the run was interrupted before.
         torch.manual_seed(self.recipe.seed)
         budget = self.limit or self.settings.batch_tokens
-        # Other processes would wait at another batch for one that begins again with smaller ones.
+        # Several processes must not retry with smaller batches: the others would wait at another batch for this one.
         settings = budget, self.bf16, self.settings.segments, check, self.processes.count == 1, self.head
         outcomes = [prediction.outcomes_on(self.model, self.method, dev, *settings) for dev in self.dev_sets]
         return sum(map(self.metric.score, outcomes)) / len(outcomes)
 
     def average(self) -> None:
-        """Add the current weights to the mean of those at the last evaluations, which is scored at the end."""
+        """Add the current weights to the mean over the last evaluations. At the end, score the mean."""
         count = min(self.settings.evaluations, self.steps)
         number = len(self.curve) - max(0, count - self.settings.averaged)
         if number > 0:
@@ -415,11 +426,11 @@ class Loop:
                 self.best_score = self.score()
 
     def kept(self) -> dict[str, "torch.nn.Parameter"]:
-        """The parameters that the run's results hold."""
+        """The parameters that the run stores."""
         return deltas.kept(self.model, self.method, self.head, bool(self.begun_with["tokenizer"]))
 
     def trained(self) -> dict[str, "torch.Tensor"]:
-        """A copy of what the run's results hold, as it is now."""
+        """A copy of the parameters that the run stores, with their current values, on the CPU."""
         return {name: p.detach().cpu().clone() for name, p in self.kept().items()}
 
     def save(self) -> None:
@@ -435,8 +446,10 @@ class Loop:
         state.write(self.folder, self.recipe.digest(), self.inputs, values | changing)
 
     def resume(self) -> None:
-        """Continue from the state in the folder, if it is whole and of this recipe; otherwise remove the checkpoints of an
-        earlier training."""
+        """Continue from the state in the folder, if it is undamaged and from this recipe.
+
+        Otherwise remove the checkpoints of an earlier training.
+        """
         import torch
 
         saved = state.read(self.folder, self.recipe.digest(), self.inputs, self.settings.checkpoints, self.device)
@@ -451,7 +464,7 @@ class Loop:
         for name in PROGRESS:
             setattr(self, name, saved[name])
         self.clock.add(saved)
-        # A smaller `micro_batch_tokens` than at the last time is what an error about memory asks for.
+        # After an error about memory, the user may have lowered `micro_batch_tokens`.
         self.limit = min(filter(None, (self.limit, self.settings.micro_batch_tokens)), default=None)
         self.best = {name: tensor.cpu() for name, tensor in self.best.items()}
         say(f"resumes after step {self.step} of {self.steps}")
@@ -464,7 +477,7 @@ class Loop:
         state.remove(self.folder)
 
     def details(self) -> dict[str, Any]:
-        """The entries of run.json besides those of every record."""
+        """The entries of run.json besides the recipe and its digest."""
         chances = [self.head.chance(dev) for dev in self.dev_sets]
         return {
             **self.begun_with,
@@ -474,12 +487,12 @@ class Loop:
             "best_step": self.best_step,
             "dev_score": self.best_score,
             "metric": self.metric.name,
-            # What `xlgrid.results.learning` compares: the loss before the first step with the last one of the curve, and the score on
-            # the dev sets with the mean of that of a guess on each.
+            # `xlgrid.results.learning` compares the loss before the first step with the last loss of the curve, and the
+            # dev score with chance: the mean over the dev sets of the score of a guess.
             "loss": {"first": self.first_loss, "last": self.curve[-1]["loss"]},
             "chance": {name: sum(chance.get(name, 0.0) for chance in chances) / len(chances) for name in chances[0]},
             "steps": self.steps,
-            # Less than the recipe asks for, where memory ran out.
+            # This is less than the recipe's value if memory ran out.
             "micro_batch_tokens": self.limit,
             "n_train": self.train.examples,
             "n_dev": sum(dev.examples for dev in self.dev_sets),
@@ -494,7 +507,7 @@ class Loop:
         }
 
     def write(self, details: dict[str, Any]) -> None:
-        """Write the results; `details` are the entries of run.json besides those of every record."""
-        # The record comes last, because a run that has one is complete.
+        """Write the results; `details` are the entries of run.json besides the recipe and its digest."""
+        # run.json comes last, because a run with this file is complete.
         write_tensors(self.folder / deltas.DELTA, self.recipe, self.best)
         write_record(self.folder, self.recipe, details, self.curve)

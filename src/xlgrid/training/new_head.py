@@ -1,4 +1,4 @@
-"""What a study says of a new language-modelling head for an encoder that has none."""
+"""The settings of a study for a new language-modelling head, for an encoder without one."""
 
 from typing import Literal, Self
 
@@ -18,15 +18,16 @@ class LmHead(Strict):
         min_length=1, description="the languages of the text, which the encoder should know"
     )
     task: str = Field(
-        PRETRAINING, description="the task of kind `mlm` whose tokens are read, as for encoders from `scratch`"
+        PRETRAINING,
+        description="the task of kind `mlm` on whose tokens the head trains, as for encoders from `scratch`",
     )
     trains: Literal["head", "all"] = Field(
         "head",
-        description="the weights that train. head: those of the head, and the encoder does not change; all: those of the encoder, too, "
-        "whose pre-training so goes on",
+        description="the weights that train. head: the head's weights, and the encoder does not change; all: the "
+        "encoder's weights, too, so that its pre-training continues",
     )
     seed: Seed = Field(
-        0, description="decides batches and masks; encoders that differ by it alone are replicas of one encoder"
+        0, description="decides batches and masks; encoders that differ only by `seed` are replicas of one encoder"
     )
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def new_optimiser(weights: Mapping[str, "torch.nn.Parameter"], settings: Training) -> "torch.optim.AdamW":
-    """AdamW for these weights. Biases and norms do not decay, as usual."""
+    """AdamW for these weights. Biases and norms have no weight decay, as usual."""
     import torch
 
     groups = [
@@ -22,11 +22,11 @@ def new_optimiser(weights: Mapping[str, "torch.nn.Parameter"], settings: Trainin
 
 
 def clip(weights: Mapping[str, "torch.nn.Parameter"], most: float) -> float:
-    """Scale the gradients of all weights so that their norm is at most `most`; return the norm before."""
+    """Scale the gradients of all weights so that their norm is at most `most`; return the norm before scaling."""
     import torch
 
     norm = torch.nn.utils.get_total_norm([p.grad for p in weights.values() if p.grad is not None])
-    # Multiplying by 1 would change nothing, and read all gradients again.
+    # Scaling by 1 would change nothing, but read all gradients again.
     if float(norm) + 1e-6 > most:
         torch.nn.utils.clip_grads_with_norm_(weights.values(), most, norm)
     return float(norm)

@@ -1,5 +1,7 @@
-"""Pre-training an encoder: a run of the loop that begins with new weights, or with those of another encoder, and leaves an
-encoder's folder. It trains all weights, those of cross-attention, or a new language-modelling head."""
+"""Pre-training an encoder: the training loop, from new weights or another encoder's, and the encoder's folder.
+
+The training changes all weights, only the weights of cross-attention, or only a new language-modelling head.
+"""
 
 import json
 from collections.abc import Sequence
@@ -35,7 +37,8 @@ def pretrain(
     """Pre-train the encoder that `recipe.scratch` describes, or train the language-modelling head of `recipe.lm_head`.
 
     Write config.json, model.safetensors, the files of the tokenizer, encoder.json, run.json and curve.jsonl to `folder`, and
-    during training `step{n}.safetensors` for each of the recipe's checkpoints. An interrupted training goes on from `state.pt`.
+    during training `step{n}.safetensors` for each of the recipe's checkpoints. An interrupted training continues from
+    `state.pt`.
 
     Args:
         tokenizer: the folder of the encoder's tokenizer, of the same kind.
@@ -43,20 +46,19 @@ def pretrain(
         begin: the folder of the encoder that `begin` of the recipe's `scratch` names, or of the encoder that gets a head.
 
     Raises:
-        FileNotFoundError, ValueError, FloatingPointError, SystemExit: as `xlgrid.training.loop.train`.
+        FileNotFoundError, ValueError, FloatingPointError, SystemExit: for the same reasons as in
+            `xlgrid.training.loop.train`.
     """
     if recipe.lm_head:
         if begin is None:
-            raise ValueError(
-                "the recipe is of the head of an encoder, but the call names no folder of one: add --begin"
-            )
+            raise ValueError("the recipe trains the head of an encoder, but the call names no encoder: add --begin")
         loop.run(HeadTraining(recipe, begin, train, dev, Path(folder)))
     else:
         loop.run(Pretraining(recipe, Path(tokenizer), train, dev, Path(folder), begin))
 
 
 class Pretraining(loop.Loop):
-    """A pre-training in progress; the folder of the tokenizer stands in the place of an encoder's."""
+    """A pre-training in progress. The attribute `encoder` is the folder of the tokenizer."""
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class Pretraining(loop.Loop):
         first_encoder = recipe.scratch and recipe.scratch.begins_with
         if bool(first_encoder) != bool(begin):
             raise ValueError(
-                f"the recipe begins with the encoder {first_encoder}, but the call names no folder: add --begin"
+                f"the recipe begins with the encoder {first_encoder}, but the call names none: add --begin"
                 if first_encoder
                 else f"the recipe begins with new weights, but the call names {begin}: leave out --begin"
             )
@@ -90,7 +92,8 @@ class Pretraining(loop.Loop):
         scratch, entries = self.scratch, token_ids(self.encoder)
         if missing := [token for token in specials(scratch.kind).values() if token not in entries]:
             raise ValueError(
-                f"the tokenizer {self.encoder} has no {missing[0]}: an encoder of kind {scratch.kind} takes its own kind"
+                f"the tokenizer {self.encoder} has no token {missing[0]}: an encoder of kind {scratch.kind} needs a "
+                f"tokenizer of kind {scratch.kind}"
             )
         model = scratch.new_model(1 + max(entries.values()))
         if self.begin:
@@ -107,10 +110,10 @@ class Pretraining(loop.Loop):
         return losses
 
     def kept(self) -> dict[str, "torch.nn.Parameter"]:
-        """The weights of the encoder with its language-modelling head, without those that only the objective uses."""
+        """The weights of the encoder with its language-modelling head, without weights that only the objective uses."""
         prefix = f"{self.model.base_model_prefix}."
         named = [*self.model.named_parameters(remove_duplicate=False)]
-        # A weight that the encoder shares with the head has the name that it has in the encoder.
+        # A weight that the encoder shares with the head is stored under its name in the encoder.
         named.sort(key=lambda entry: not entry[0].startswith(prefix))
         names: dict[int, str] = {}
         for name, parameter in named:
@@ -127,7 +130,7 @@ class Pretraining(loop.Loop):
             details["begin"] = str(self.begin)
         write_record(self.folder, self.recipe, details, self.curve)
         add_tokenizer(self.encoder, self.folder)
-        # The tokenizer may be for longer inputs.
+        # The tokenizer may allow longer inputs than the encoder does.
         path = self.folder / "tokenizer_config.json"
         config = json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": self.scratch.max_length}
         write_json(path, config)
@@ -139,8 +142,8 @@ class Pretraining(loop.Loop):
 class HeadTraining(loop.Loop):
     """The training of a language-modelling head in progress.
 
-    Unless all weights train, the encoder is frozen, and so are the output embeddings, which the head shares with it. The state and
-    the evaluated weights are those that train.
+    Unless all weights train, the encoder is frozen, and so are the output embeddings, which the head shares with the
+    encoder. The state and the stored weights are the weights that train.
     """
 
     def load_model(self) -> "PreTrainedModel":
@@ -182,7 +185,8 @@ def take_checkpoint(encoder: str | Path, step: int, folder: str | Path) -> None:
     """Make an encoder of the checkpoint that a pre-training has written after a step.
 
     Args:
-        encoder: the folder of the pre-trained encoder.
+        encoder: the folder of the pre-trained encoder, with the checkpoints.
+        step: the number of the step.
         folder: the folder to write.
 
     Raises:
@@ -191,7 +195,9 @@ def take_checkpoint(encoder: str | Path, step: int, folder: str | Path) -> None:
     encoder, folder = Path(encoder), Path(folder)
     path = deltas.checkpoint_path(encoder, step)
     if not path.is_file():
-        raise Damaged(f"{path} does not exist: only pre-training can make it, so delete {encoder}", encoder)
+        raise Damaged(
+            f"{path} does not exist: only the pre-training can write it, so delete {encoder}, and run again", encoder
+        )
     tensors, _, _ = deltas.read_delta(path)
     folder.mkdir(parents=True, exist_ok=True)
     add_tokenizer(encoder, folder)

@@ -1,4 +1,4 @@
-"""The processes of one training: one, or one for each GPU of a node. `launch` starts them, or `torchrun` does."""
+"""The processes of one training: one, or one for each GPU of a node. `launch` or `torchrun` starts them."""
 
 import ctypes
 import os
@@ -18,11 +18,12 @@ from xlgrid.training.signals import SIGNALS, signals
 if TYPE_CHECKING:
     import torch
 
-# The variable with the file by which the processes that `launch` starts find each other. `torchrun` sets another one.
+# Environment variables: `launch` sets the first to the file through which its processes find each other, and `torchrun`
+# sets the second.
 MEETING_FILE, TORCHRUN = "XLGRID_MEETING", "TORCHELASTIC_RUN_ID"
-# Seconds between two looks at the processes.
+# Seconds between two checks whether processes have ended.
 POLL_SECONDS = 0.1
-# Seconds in which `launch` ends a process whose partner has ended.
+# The longest time in seconds before `launch` ends a process after another process has ended.
 PATIENCE = 10.0
 
 
@@ -33,7 +34,7 @@ class Processes:
     Attributes:
         count: the number of processes.
         rank: the number of this one, from 0. Only process 0 writes files and log lines.
-        device: where the tensors are that the processes exchange.
+        device: the device of the tensors that the processes exchange.
     """
 
     count: int
@@ -46,11 +47,11 @@ class Processes:
         return self.rank == 0
 
     def own(self, parts: Sequence[int]) -> Sequence[int]:
-        """Every `count`th of some numbers, from `rank` on."""
+        """The share of this process: every `count`th number, from index `rank` on."""
         return parts[self.rank :: self.count]
 
     def sums(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Each number, added up over all processes, which have to call this together and with the same names."""
+        """The sum of each number over all processes. All processes have to call this together, with the same names."""
         if self.count == 1:
             return dict(numbers)
         import torch
@@ -60,14 +61,14 @@ class Processes:
         return dict(zip(numbers, vector.tolist(), strict=True))
 
     def from_first(self, compute: Callable[[], str]) -> str:
-        """The text that process 0 computes, in all processes, which have to call this together."""
+        """Compute a text in process 0, and return it in all processes. All processes have to call this together."""
         if self.count == 1:
             return compute()
         import torch
 
         pool = ThreadPoolExecutor(1)
         text = pool.submit(compute) if self.writes else None
-        # An exchange fails if a process is ten minutes late for it, so the processes wait in many short ones.
+        # An exchange fails after ten minutes of waiting for a process, so the processes wait in many short exchanges.
         while self.sums({"computes": text is not None and not text.done()})["computes"]:
             time.sleep(POLL_SECONDS)
         pool.shutdown(wait=False)
@@ -76,7 +77,7 @@ class Processes:
         return texts[0]
 
     def add_gradients(self, weights: Sequence["torch.nn.Parameter"]) -> None:
-        """Give each weight the sum of its gradients over all processes, in one exchange; none if no process has one."""
+        """Set the gradient of each weight to the sum over all processes, or to None if no process has a gradient."""
         if self.count == 1:
             return
         import torch
@@ -90,22 +91,22 @@ class Processes:
             weight.grad = gradient.view_as(weight) if number else None
 
     def _add_up(self, tensor: "torch.Tensor") -> None:
-        """Replace a tensor by the sum over all processes."""
+        """Replace a tensor by its sum over all processes."""
         import torch
 
         self._exchange(torch.distributed.all_reduce, tensor)
 
     def _exchange(self, collective: Callable[[Any], Any], value: Any) -> None:
-        """Call a collective operation of torch on a value, which it changes."""
+        """Call a collective operation of torch, which changes `value` in place."""
         try:
             collective(value)
         except RuntimeError as error:
             from xlgrid.models.prediction import is_out_of_memory
 
             if is_out_of_memory(error):
-                # It is an error of this process.
+                # The error is from this process.
                 raise
-            # The process that has ended says why. Its message should not be lost behind this one.
+            # The process that has ended prints the reason. This process waits, so that the reason comes first.
             time.sleep(PATIENCE)
             raise ChildProcessError(
                 f"another of the {self.count} processes has ended, or cannot be reached: {error}"
@@ -113,7 +114,7 @@ class Processes:
 
 
 def join(device: "torch.device") -> Processes:
-    """Join the other processes of a training; a process that neither `launch` nor `torchrun` has started is alone.
+    """Join the other processes of a training. There are no others unless `launch` or `torchrun` started this process.
 
     Args:
         device: the kind of device that the training uses; each process takes a GPU of its own.
@@ -121,7 +122,7 @@ def join(device: "torch.device") -> Processes:
     Raises:
         ValueError: there are more processes than GPUs.
     """
-    # Some clusters set WORLD_SIZE for every job, so it says nothing by itself.
+    # Some clusters set WORLD_SIZE for every job, so this variable is not enough.
     count, rank = (int(os.environ[name]) for name in ("WORLD_SIZE", "RANK")) if is_shared() else (1, 0)
     if count > 1:
         import torch
@@ -129,13 +130,13 @@ def join(device: "torch.device") -> Processes:
         if device.type == "cuda":
             local, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
             if local >= gpus:
-                raise ValueError(f"{count} processes take a GPU each, and {gpus} can be seen: ask for fewer processes")
+                raise ValueError(f"{count} processes need a GPU each, but torch sees {gpus}: ask for fewer processes")
             torch.cuda.set_device(local)
         else:
             torch.set_num_threads(max(1, torch.get_num_threads() // count))
         meeting = os.environ.get(MEETING_FILE)
         if meeting and sys.platform == "linux":
-            # PR_SET_PDEATHSIG: a process does not train on where the command that has started it is killed.
+            # PR_SET_PDEATHSIG: this process ends when the command that started it is killed.
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)
         if not torch.distributed.is_initialized():
             backend, place = "nccl" if device.type == "cuda" else "gloo", f"file://{meeting}" if meeting else "env://"
@@ -152,12 +153,12 @@ def launch(command: Sequence[str], count: int) -> int:
     """Run a command in `count` processes that share a training, and return their exit status.
 
     Signals that ask a training to end are passed on. All processes then end with status 75, after process 0 has saved the
-    state. If a process fails, the others are killed, and the message of this process is the last on stderr. Otherwise only
-    process 0 writes to stderr.
+    state. If a process fails, the others are killed, and the message of the failed process comes last on stderr.
+    Otherwise only process 0 writes to stderr.
     """
     with tempfile.TemporaryDirectory(prefix="xlgrid-") as name, signals() as received:
         folder = Path(name)
-        # A process inherits the mask, so that a signal that comes before `signals` listens waits until then.
+        # The new processes inherit this mask, so that an early signal waits until their `signals` listens.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         workers = [_start(command, rank, count, folder) for rank in range(count)]
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -174,11 +175,12 @@ def launch(command: Sequence[str], count: int) -> int:
             print((folder / str(failed)).read_text(errors="replace"), end="", file=sys.stderr)
         if status < 0:
             print(
-                f"error: process {failed} of {count} was ended by {signal.Signals(-status).name}, and the others with it; the same "
-                "command goes on from the last saved state; if the memory of the machine ran out, ask for more",
+                f"error: process {failed} of {count} was ended by {signal.Signals(-status).name}, and the others with "
+                "it; the same command continues from the last saved state; if the memory of the machine ran out, ask "
+                "for more",
                 file=sys.stderr,
             )
-        # As a shell reports it.
+        # A shell reports the same status.
         return 128 - status if status < 0 else status
 
 
@@ -192,7 +194,7 @@ def _start(command: Sequence[str], rank: int, count: int, folder: Path) -> "subp
 
 
 def _wait(workers: Sequence["subprocess.Popen[bytes]"], received: list[signal.Signals]) -> int | None:
-    """Pass signals on until all processes have ended, or one has failed, whose number is returned."""
+    """Pass signals on until all processes have ended or one has failed; return the number of the failed process."""
     while any([worker.poll() is None for worker in workers]):
         for rank, worker in enumerate(workers):
             if worker.returncode not in (None, 0, os.EX_TEMPFAIL):

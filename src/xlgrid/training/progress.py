@@ -1,4 +1,4 @@
-"""The log of a training: losses, speed and the time that is left, so that a person can follow it for days."""
+"""The log of a training: losses, speed and remaining time."""
 
 import time
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from xlgrid.base.clock import duration
 from xlgrid.training.state import say
 
-# The seconds between two lines.
+# Seconds between two lines of the log.
 SECONDS = 30.0
 
 
@@ -21,10 +21,10 @@ class Progress:
         self.losses: dict[str, float] = {}
 
     def add(self, step: int, losses: Mapping[str, float], tokens: int, rate: float) -> None:
-        """Count a step that is done.
+        """Count a finished step.
 
         Args:
-            step: the number of steps that are done.
+            step: the number of finished steps.
             losses: the losses of the step by name.
             tokens: the tokens of the step, without padding.
             rate: the learning rate of the step.
@@ -44,10 +44,10 @@ class Progress:
 
 
 def added(sums: Mapping[str, float], losses: Mapping[str, float]) -> dict[str, float]:
-    """The sum of each loss, with those of one more step."""
+    """The sum of each loss by name, with the losses of one more step."""
     return {name: sums.get(name, 0.0) + value for name, value in losses.items()}
 
 
 def means(sums: Mapping[str, float], steps: int) -> str:
-    """The mean of each loss, as text, from its sum over so many steps."""
+    """The mean of each loss, as text, from its sum over `steps` steps."""
     return "  ".join(f"{name} {total / steps:.4f}" for name, total in sums.items())

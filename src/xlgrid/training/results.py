@@ -1,4 +1,4 @@
-"""The files that a finished run leaves: its learning curve, its record and its weights."""
+"""Writes the files of a finished run: the learning curve, the record (run.json) and the weights."""
 
 import hashlib
 import json
@@ -18,9 +18,9 @@ from xlgrid.training.recipe import Recipe
 if TYPE_CHECKING:
     import torch
 
-# Files that are hashed at the same time, and the bytes of one that are read at once.
+# The number of files that are hashed at the same time, and the bytes of a file that are read at once.
 HASHED_AT_ONCE, BLOCK = 4, 2**24
-# Seconds between two lines about the inputs that are read.
+# Seconds between two lines about the progress of reading.
 PROGRESS_SECONDS = 30.0
 
 
@@ -44,8 +44,7 @@ def write_tensors(path: Path, recipe: Recipe, tensors: dict[str, "torch.Tensor"]
 
 
 def packages(recipe: Recipe, head: str) -> dict[str, dict[str, str]]:
-    """An entry of run.json: the version of each package, other than xlgrid, that the method, the task, the head or the architecture is
-    from.
+    """The entry `packages` of run.json: the packages that define the run's method, task, head or architecture.
 
     Returns:
         `{"packages": {package: version}}`, or nothing if all are xlgrid's own.
@@ -57,10 +56,10 @@ def packages(recipe: Recipe, head: str) -> dict[str, dict[str, str]]:
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """Sixteen hexadecimal digits that differ when the contents of any file do. Missing files, which are reported later, do not
-    count.
+    """Sixteen hexadecimal digits that change when the contents of any file change.
 
-    Several files are read at once, because a hash takes longer than reading. Long work prints its progress on stderr.
+    Missing files are ignored here and reported later. Several files are read at once, because hashing takes longer than
+    reading. If this takes long, the progress is printed on stderr.
     """
     files = [path for path in paths if path.is_file()]
     total = sum(path.stat().st_size for path in files)
@@ -77,7 +76,7 @@ def fingerprint(paths: Iterable[Path]) -> str:
 
 
 def _digest(path: Path, blocks: list[int]) -> bytes:
-    """The SHA-256 of a file; adds the size of each block that it has read to `blocks`."""
+    """The SHA-256 of a file. The function appends the size of each block that it has read to `blocks`."""
     contents = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):

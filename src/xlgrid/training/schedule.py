@@ -1,4 +1,4 @@
-"""Which examples each optimiser step takes: curricula, epochs, sampling and batches, all decided by seeds alone."""
+"""The examples of each optimiser step: curricula, epochs, sampling and batches. Seeds decide all random choices."""
 
 import math
 import sys
@@ -14,16 +14,16 @@ from xlgrid.data.batches import cut
 from xlgrid.heads.tokens import Tokens
 from xlgrid.training.recipe import Phase, Training
 
-# Batches are cut from pools of so many batches' worth of examples, sorted by length: less than 3% of padding, and yet
-# every batch of an epoch is drawn from a random subset.
+# Examples are sorted by length in random pools of this many batches, and cut into batches. There is less than 3% of
+# padding, and each batch still comes from a random subset.
 POOL = 32
 
 
 def eligible(tokens: Tokens, phase: Phase) -> Ints:
-    """Numbers of the examples that a curriculum's phase admits.
+    """The row numbers of the examples that a phase of a curriculum admits.
 
     Raises:
-        ValueError: the phase admits none, or the data has no column `depth`.
+        ValueError: the phase admits no example, or the data has no column `depth`.
     """
     if (depths := tokens.columns.get("depth")) is None:
         raise ValueError(f"the curriculum asks for max_depth {phase.max_depth}, but the data has no column `depth`")
@@ -39,9 +39,13 @@ def eligible(tokens: Tokens, phase: Phase) -> Ints:
 def epoch(
     lengths: Ints, chosen: Ints, settings: Training, seed: int, number: int, parts: Ints | None = None
 ) -> list[Ints]:
-    """The batches of epoch `number`: every example of `chosen` once, near ones in length together, in random order.
+    """The batches of epoch `number`, in random order: every example of `chosen` once, with similar lengths in a batch.
 
-    `parts` are those of `Tokens`, which without `settings.mixed_batches` share no batch.
+    Args:
+        lengths: [examples], tokens.
+        chosen: row numbers.
+        parts: [examples], the part of a mix that each example is from. Without `settings.mixed_batches`, a batch has
+            examples of one part only.
     """
     rng = np.random.default_rng([seed, number])
     order = rng.permutation(chosen)
@@ -59,22 +63,22 @@ def _pool_size(settings: Training, mean_length: float) -> int:
 
 
 def _groups(rows: Ints, settings: Training, parts: Ints | None) -> list[Ints]:
-    """The rows that may share a batch."""
+    """The rows in groups; only rows of one group may share a batch."""
     if parts is None or settings.mixed_batches:
         return [rows]
     return [rows[parts[rows] == part] for part in np.unique(parts)]
 
 
 def _near_in_length(lengths: Ints, pool: Ints, settings: Training) -> list[Ints]:
-    """The batches of a pool, sorted by length."""
+    """The rows of a pool, sorted by length and cut into batches."""
     budget = sys.maxsize if settings.batch_size else settings.batch_tokens
     return cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget, settings.batch_size or sys.maxsize)
 
 
 class Plan(NamedTuple):
-    """The pools of examples that training draws from, one after another, and the step at which each ends.
+    """The pools of examples that training uses one after another, and the step at which each pool ends.
 
-    With `alpha`, there are no pools, and one end.
+    With `alpha`, there are no pools, and `ends` has only the last step.
     """
 
     pools: list[Ints]
@@ -87,11 +91,13 @@ class Plan(NamedTuple):
 
 
 def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
-    """Each phase of the curriculum for its share or epochs, then everything for the rest of `steps` or for `epochs`.
+    """The plan of a training: each phase of the curriculum for its share or epochs, then all examples.
+
+    All examples are used for the rest of `steps`, or for `epochs`.
 
     Raises:
-        ValueError: there are no examples, a phase admits none, the phases leave nothing for all examples, or settings do not
-            go together (`Training.conflict`).
+        ValueError: there are no examples, a phase admits no example, the phases leave no step for all examples, or
+            settings contradict each other (`Training.conflict`).
     """
     if not len(tokens):
         raise ValueError("there are no training examples: look at the data and the tokens file")
@@ -116,7 +122,7 @@ def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
 
 
 def stream(tokens: Tokens, settings: Training, seed: int, planned: Plan, first: int = 0) -> Iterator[Ints]:
-    """The batch of every step from step `first` on, a function of its arguments alone, so that training resumes anywhere."""
+    """The batch of each step from `first` on. It depends only on the arguments, so training resumes at any step."""
     if settings.alpha is None:
         return islice(_epochs(tokens, settings, seed, planned), first, None)
     return islice(_sampled(tokens, settings, seed, first), planned.steps - first)
@@ -133,10 +139,12 @@ def _epochs(tokens: Tokens, settings: Training, seed: int, planned: Plan) -> Ite
 
 
 def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Iterator[Ints]:
-    """Batches without end, from step `first` on: each part of a mix has its share of every pool, in a random order of its own
-    that is another one in each of its epochs."""
+    """Endless batches from step `first` on: each part of a mix has its share of every pool.
+
+    Each part has a new random order in each of its epochs.
+    """
     parts = np.zeros(len(tokens), np.int16) if tokens.parts is None else tokens.parts
-    # Heads with one example per meaning have the parts of a mix in turns, and not one after another.
+    # The rows of one part need not be contiguous: heads with one example per meaning interleave the parts.
     rows_of = [np.flatnonzero(parts == part).astype(np.int32) for part in np.unique(parts)]
     sizes = np.array([len(rows) for rows in rows_of])
     of_part = shares(sizes, _pairs(tokens, np.array([rows[0] for rows in rows_of])), settings)
@@ -145,7 +153,7 @@ def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Itera
     orders: dict[int, tuple[int, Ints]] = {}
 
     def rows(part: int, start: int, stop: int) -> Ints:
-        """The rows of a part at these places of all its epochs."""
+        """The rows of a part at positions `start` to `stop` of its endless sequence of epochs."""
         places = np.arange(start, stop)
         row_numbers = np.empty(len(places), np.int64)
         for number in np.unique(places // sizes[part]).tolist():
@@ -162,7 +170,7 @@ def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Itera
     step = 0
     for pool in count():
         before, drawn = drawn, drawn + _counts(of_part, drawn, size)
-        # The number of batches in a pool is known without a look at the lengths, so that skipping pools takes no time.
+        # The number of batches in a pool does not depend on lengths here, so that whole pools are skipped at no cost.
         if settings.batch_size and settings.mixed_batches and step + POOL <= first:
             step += POOL
             continue
@@ -181,8 +189,10 @@ def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Itera
 
 
 def shares(sizes: Ints, pairs: NDArray[np.bool_], settings: Training) -> NDArray[np.float64]:
-    """The share of training examples that comes from each part of a mix, in proportion to size^alpha among languages, and
-    among pairs (Conneau and Lample 2019, section 3.1). Both sum to 1, pairs to `settings.tlm` of it.
+    """[parts], the share of training examples from each part of a mix; the shares sum to 1.
+
+    Shares are in proportion to size^alpha among languages, and among pairs (Conneau and Lample 2019, section 3.1). If a
+    mix has both, the shares of pairs sum to `settings.tlm`.
 
     Args:
         sizes: [parts], rows.
@@ -197,14 +207,21 @@ def shares(sizes: Ints, pairs: NDArray[np.bool_], settings: Training) -> NDArray
 
 
 def _pairs(tokens: Tokens, first_rows: Ints) -> NDArray[np.bool_]:
-    """[parts], whether the parts with these first rows are pairs."""
+    """[parts], whether each part is a pair; `first_rows` has one row of each part."""
     language_of = tokens.language_of[first_rows * tokens.inputs_per_row]
     return language_of[:, 0] != language_of[:, 1]
 
 
 def _counts(of_part: NDArray[np.float64], drawn: Ints, size: int) -> Ints:
-    """The examples that a pool of `size` takes from each part, after those that earlier pools have drawn: after every pool, each
-    part has its share of all examples, up to one or two."""
+    """[parts], the number of examples of each part in the next pool.
+
+    After every pool, each part has its share of all examples so far, up to one or two examples.
+
+    Args:
+        of_part: [parts], the shares.
+        drawn: [parts], the examples in earlier pools.
+        size: the number of examples in the pool.
+    """
     due = of_part * (drawn.sum() + size) - drawn
     counts = np.floor(due).clip(0).astype(np.int64)
     missing = size - int(counts.sum())
@@ -214,20 +231,20 @@ def _counts(of_part: NDArray[np.float64], drawn: Ints, size: int) -> Ints:
 
 
 def learning_rate(settings: Training, step: int, steps: int) -> float:
-    """The learning rate of `step` (from 0): linear up over the warm-up, linear down to 0 after the last."""
+    """The learning rate of `step` (from 0): linear up over the warm-up, then linear down to 0 after the last step."""
     warm = round(settings.warmup * steps)
     return settings.lr * ((step + 1) / (warm + 1) if step < warm else (steps - step) / (steps - warm))
 
 
 def training_length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:
-    """Steps of a training, as `plan` has them, and examples that it sees, those of each pass counted again.
+    """An estimate of the steps of a training, and of the examples that it sees; each pass over the data counts.
 
-    A phase counts the generator's equal share of every depth.
+    The estimate assumes that generated data have equally many examples of each proof depth.
 
     Args:
-        train: training examples.
-        tokens: of an example.
-        options: of a generated task.
+        train: the number of training examples.
+        tokens: the number of tokens of an example.
+        options: the options of a generated task.
     """
     batch = settings.batch_size or max(1, settings.batch_tokens // tokens)
     if settings.steps:

@@ -16,7 +16,7 @@ class Stopped(Exception):
 
 @contextlib.contextmanager
 def signals() -> Iterator[list[signal.Signals]]:
-    """A list that receives `SIGNALS` while the block runs (in the main thread; else it stays empty)."""
+    """A list that receives `SIGNALS` while the block runs. Outside the main thread, it stays empty."""
     received: list[signal.Signals] = []
 
     def note(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The state of an interrupted training, from which the same command goes on."""
+"""The state of an interrupted training, from which the same command continues."""
 
 import json
 import os
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     import torch
 
 STATE = "state.pt"
-# The fingerprint of the inputs of an interrupted training, and the size and times of each.
+# This file has the fingerprint of the inputs of an interrupted training, and the inode, size and times of each input.
 INPUTS = "inputs.json"
-# A file that has changed within so many seconds could change again without another time.
+# Seconds. After a more recent change, a file could change again without a new time stamp.
 RECENT = 60.0
 
 
 def inputs_of(folder: Path, files: Sequence[Path]) -> str:
-    """The fingerprint of the files from which a run follows.
+    """The fingerprint of the input files of a run.
 
-    A run that is resumed does not read terabytes of tokens again. The fingerprint is that of the last time, if each file has the
-    inode, the size and the times of then. Every change of a file sets the time of the inode's change, which no program can choose.
+    A resumed run does not read terabytes of tokens again: the last fingerprint still holds if each file has the same
+    inode, size and times. Every change of a file sets its ctime (the time when the inode changed), which no program can
+    choose.
     """
     path, now = folder / INPUTS, time.time()
     stamps = [_stamp(file) for file in files if file.is_file()]
@@ -48,7 +49,7 @@ def _stamp(file: Path) -> list[str | int]:
 
 
 def remove(folder: Path) -> None:
-    """Remove what only an interrupted run needs."""
+    """Remove the files that only an interrupted run needs."""
     for name in (STATE, INPUTS):
         (folder / name).unlink(missing_ok=True)
 
@@ -75,10 +76,12 @@ def write(folder: Path, digest: str, inputs: str, values: dict[str, Any]) -> Non
 def read(
     folder: Path, digest: str, inputs: str, checkpoints: Iterable[int], device: "torch.device"
 ) -> dict[str, Any] | None:
-    """The values that `write` wrote; None if training has to start from the beginning, for a reason that a line on stderr gives.
+    """The values that `write` wrote; None if training has to start over.
+
+    A line on stderr gives the reason, unless there is no state.
 
     Args:
-        checkpoints: the steps after which the run writes its weights; all earlier checkpoints have to exist.
+        checkpoints: the steps after which the run writes its weights. Earlier checkpoints than the state must exist.
         device: the device on which the tensors are needed.
     """
     import torch
@@ -103,12 +106,12 @@ def read(
         return None
     passed = [deltas.checkpoint_path(folder, step) for step in checkpoints if step < state["step"]]
     if lost := [file for file in passed if not file.exists()]:
-        say(f"note: {lost[0]} is gone, which only training can make: it starts over")
+        say(f"note: {lost[0]} is missing, and only the training can write it: training starts over")
         return None
     return dict(state)
 
 
 def say(line: str) -> None:
-    """Print a line to stderr at once. Of several processes that share a training, the first one prints."""
+    """Print a line to stderr at once. If several processes share a training, only process 0 prints."""
     if os.environ.get("RANK", "0") == "0":
         print(line, file=sys.stderr, flush=True)

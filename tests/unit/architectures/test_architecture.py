@@ -105,7 +105,7 @@ def test_the_settings_of_pre_training_are_those_of_the_study_over_the_usual_ones
         ),
         (
             {"scratch": {"languages": ["en"]}, "training": {"steps": 10, "checkpoints": [20]}},
-            "training: `checkpoints` has step 20 of 10 steps",
+            "training: `checkpoints` has step 20",
         ),
     ],
 )

@@ -189,7 +189,7 @@ def test_replicas_with_the_same_seeds_are_not_averaged(tmp_path: Path, monkeypat
 def test_two_replicas_of_an_encoder_have_different_seeds(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(DRAWS.replace("seed: [2]", "seed: [1]"))
     with pytest.raises(
-        ValueError, match=r"grids.second.seed: encoder s-2 differs from s by its seed alone, .* got seed 1 for both"
+        ValueError, match=r"grids.second.seed: encoder s-2 differs from s only by its seed, .* got seed 1 for both"
     ):
         load_plan(tmp_path / "s.yaml")
 

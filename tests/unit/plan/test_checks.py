@@ -21,12 +21,12 @@ pytestmark = pytest.mark.usefixtures("queries")
             "seed: [1], checkpoints: [50, 60]",
             "s.yaml:17: .*query in en keeps 50, 100, not 60",
         ),
-        ("seed: [1], checkpoints: [50, 100]", "seed: [1], checkpoints: [50, 50]", "s.yaml:17: .*a step stands twice"),
+        ("seed: [1], checkpoints: [50, 100]", "seed: [1], checkpoints: [50, 50]", "s.yaml:17: .*twice"),
         ("source: fr}, set: {checkpoints: [50, 100]}", "source: fr}, set: {}", "query in fr keeps none, not 50, 100"),
         (
             "source: en}, set: {checkpoints: [50, 100]}",
             "source: en}, set: {checkpoints: [50, 200]}",
-            "s.yaml:15: .*query/en/.* step 200 of 100 steps",
+            "s.yaml:15: .*query/en/.* step 200",
         ),
         (
             "method: query}}",
@@ -41,9 +41,9 @@ pytestmark = pytest.mark.usefixtures("queries")
         (
             "mini: {scratch: {kind: bert, languages: [en]}}",
             "mini: {path: results/s/encoders/mini/}",
-            "s.yaml:4: encoders.mini.path: results/s/encoders/mini/ is the folder to which the encoder is copied",
+            "s.yaml:4: encoders.mini.path: results/s/encoders/mini/ ",
         ),
-        ("{n: 100}}", "{n: 100}, start: ner}", "s.yaml:6: tasks.rt.start: .* its head is token, and sequence here"),
+        ("{n: 100}}", "{n: 100}, start: ner}", "s.yaml:6: tasks.rt.start: .* head token.* head sequence"),
     ],
 )
 def test_checkpoints_and_stages_that_cannot_be_are_told_with_their_line(
@@ -72,7 +72,7 @@ def test_runs_that_draw_parts_without_end_have_steps(tmp_path: Path) -> None:
     """The steps may be set by another entry than the one that sets `alpha`."""
     drawn = SPOKEN.replace("source: en}, set: {", "source: en}, set: {alpha: 0.7, ")
     load_study(write(tmp_path, drawn))
-    with pytest.raises(ValueError, match=r"s\.yaml:15: .*in results.*mlm.*, `alpha` draws .* set `steps`"):
+    with pytest.raises(ValueError, match=r"s\.yaml:15: .*in results.*mlm.*, `alpha` .* set `steps`"):
         load_study(write(tmp_path, drawn.replace("set: {steps: 100}", "set: {epochs: 3}")))
 
 
@@ -295,7 +295,7 @@ def test_inherited_claims_without_cells_are_named_because_the_report_needs_them(
     part.write_text("extends: whole\ntitle: a part\ngrids: {few: {source: [fr]}}\n")
     assert inherited_problems(load_plan(part)) == [
         "claims.better: no cell is planned for en bitfit: select others, or leave the claim out "
-        "(`claims: {better: null}` leaves out what is inherited)"
+        "(`claims: {better: null}` leaves out the inherited claim)"
     ]
     assert not inherited_problems(load_plan(tmp_path / "whole.yaml"))
     part.write_text(part.read_text() + "claims: {better: null}\n")

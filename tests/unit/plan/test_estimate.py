@@ -131,10 +131,10 @@ def test_a_run_that_took_twice_as_long_doubles_all_hours() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"recipe": RUN._asdict() | {"seed": 9}}, "no training of study tiny"),
-        ({"recipe": 1}, "is no run.json"),
-        ({"seconds": 0}, "no training of study tiny"),
-        ({"steps": 0}, "no training of study tiny"),
+        ({"recipe": RUN._asdict() | {"seed": 9}}, "not a training of study tiny"),
+        ({"recipe": 1}, "is not a valid run.json"),
+        ({"seconds": 0}, "not a training of study tiny"),
+        ({"steps": 0}, "not a training of study tiny"),
     ],
 )
 def test_another_run_is_no_measure(changes: dict[str, Any], message: str) -> None:

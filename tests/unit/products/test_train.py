@@ -113,7 +113,7 @@ def test_runs_on_text_that_begin_with_others_have_the_tokenizer_of_the_encoder()
     plan = other_tokenizer(mlm={"base": "full-ft", "start": {"task": "mlm", "method": "plain", "source": "en"}})
     [problem] = plan_problems(plan)
     assert problem.startswith("tasks.mlm.tokenizer: results/begun/runs/mlm/mini/mlm/")
-    assert "have the tokenizer of the encoder: leave out `tokenizer`, or the `start` of one method" in problem
+    assert "leave out `tokenizer`, or the `start` of one method" in problem
 
 
 def test_a_run_with_dev_targets_needs_their_dev_sets_and_no_other(plan: Plan) -> None:

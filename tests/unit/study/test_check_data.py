@@ -14,9 +14,7 @@ def test_dials_of_a_task_and_of_the_text_must_agree(tmp_path: Path) -> None:
         .replace("seed: [1]", "seed: [1], languages: [en, fr]")
         .replace("tasks:", "tasks:\n  ner: {kind: wikiann, options: {overlap: 0.5}}")
     )
-    with pytest.raises(
-        ValueError, match=r"s\.yaml:6: tasks\.ner: its languages have overlap 0\.5, those of the text 0\.8"
-    ):
+    with pytest.raises(ValueError, match=r"s\.yaml:6: tasks\.ner: .* overlap 0\.5, .* 0\.8"):
         load_study(write(tmp_path, text))
     load_study(write(tmp_path, "text: {dials: {overlap: 0.5}}\n" + text))
 
@@ -31,7 +29,7 @@ def test_fetched_text_is_in_the_languages_of_its_source(tmp_path: Path) -> None:
     """English has a lexicon, and generated text does not take the place of text that a source lacks."""
     text = "text: {data: {local: 't/{name}.jsonl', names: {fr: fra}}, column: text}\n" + TEXT
     with pytest.raises(
-        ValueError, match=r"encoders\.mini\.scratch: the text comes from .*, which has fr only, .* and not en: "
+        ValueError, match=r"encoders\.mini\.scratch: the text comes from .*, which has only fr .* and not en: "
     ):
         load_study(write(tmp_path, text))
     load_study(write(tmp_path, text.replace("{fr: fra}", "{en: eng}")))

@@ -14,7 +14,7 @@ from xlgrid.plan.load import load_study
     [
         ("method: query, pairs", "method: qurey, pairs", "methods.pair.start.method: .*did you mean 'query'"),
         ("pairs: [en-fr]}", "pairs: [en-it]}", "methods.pair.start: .*'it'"),
-        ("pairs: [en-fr]}", "pairs: [en-fr], source: en-fr}", "give one, or neither"),
+        ("pairs: [en-fr]}", "pairs: [en-fr], source: en-fr}", "leave out one of them"),
         ("method: query, pairs: [en-fr]}", "method: query}", "grids.main.source: method pair: .* en and en-fr"),
         ("pairs: [en-fr]}", "at: target}", "grids.main: .* method pair begin with .*: leave out en.en-fr, en-fr"),
         ("{n: 100}}", "{n: 100}, start: rtt}", "tasks.rt.start: unknown task 'rtt', did you mean 'rt'"),
@@ -36,7 +36,7 @@ from xlgrid.plan.load import load_study
             "{kind: mlm, start: rt}",
             "runs of a task of kind mlm begin with the encoder, .* leave out `start`",
         ),
-        ("task: [rt]", "task: [rt, mlm]", "grids.main.task: mlm is of kind mlm, whose runs are on text"),
+        ("task: [rt]", "task: [rt, mlm]", "grids.main.task: mlm is of kind mlm"),
         ("bitfit: {}", "bitfit: {start: {task: mlm, method: bitfit}}", "in a circle, bitfit -> bitfit"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_copy_that_was_cut_to_fewer_layers_does_not_pass_for_the_encoder(
 ) -> None:
     BertConfig(num_hidden_layers=6).save_pretrained(tmp_path)
     (tmp_path / "encoder.json").write_text('{"layers": 6}')
-    with pytest.raises(ValueError, match=f"has the first 6 layers alone, and the study asks for {text}: delete "):
+    with pytest.raises(ValueError, match=f"only the first 6 layers, .* {text}: delete "):
         HubEncoder(hub="a/b", layers=layers).configuration(tmp_path)
     assert HubEncoder(hub="a/b", layers=6).configuration(tmp_path).num_hidden_layers == 6
     assert HubEncoder(hub="a/b", layers=4).configuration(tmp_path).num_hidden_layers == 4
@@ -87,9 +87,9 @@ def test_a_copy_that_was_cut_to_fewer_layers_does_not_pass_for_the_encoder(
     [
         (
             {"batch_tokens": 4096},
-            "`batch_size` has a default .* wins over `batch_tokens`: write `batch_size: null` beside",
+            "`batch_size` has a default .* wins over `batch_tokens`: .*`batch_size: null`",
         ),
-        ({"epochs": 2}, "`steps` has a default .* wins over `epochs`: write `steps: null` beside"),
+        ({"epochs": 2}, "`steps` has a default .* wins over `epochs`: .*`steps: null`"),
         ({"dropout": 0.1}, "an encoder from scratch has the dropout of `scratch`"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_head_is_trained_for_another_encoder() -> None:
             "has no checkpoints: leave out",
         ),
         ({"scratch": {"languages": ["en"]}, "training": {"step": 7}}, "did you mean 'steps'"),
-        ({"scratch": {"languages": ["en"]}, "training": {"steps": None}}, "training: `alpha` draws .* set `steps`"),
+        ({"scratch": {"languages": ["en"]}, "training": {"steps": None}}, "training: `alpha` .* set `steps`"),
     ],
 )
 def test_keys_that_do_not_go_together_are_refused(entry: dict[str, Any], problem: str) -> None:

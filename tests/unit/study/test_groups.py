@@ -89,11 +89,11 @@ def test_a_fact_that_is_not_known_is_no_fact_in_common(group: str, fact: str) ->
     """Two unknown families are not one family."""
     bare = {code: known._replace(family=None, script=None) for code, known in LANGUAGES.items() if code != "en"}
     languages = {"en": LANGUAGES["en"]} | bare
-    message = rf"group '{group}' asks for the {fact} of each language, and that of fr \(French\), de \(German\), ru"
+    message = rf"group '{group}' needs the {fact} of each language, but the {fact} of fr \(French\), de \(German\), ru"
     with pytest.raises(ValueError, match=message):
         belongs(group, Source("fr"), Target("de"), languages, GROUPS)
     assert belongs("zero-shot", Source("fr"), Target("de"), languages, GROUPS)
-    with pytest.raises(ValueError, match=r"'family:Romance' asks for the family of each language"):
+    with pytest.raises(ValueError, match=r"'family:Romance' needs the family of each language"):
         expand("family:Romance", languages, GROUPS)
     assert expand("mono", languages, GROUPS) == ("en", "fr", "de", "ru")
 

@@ -134,7 +134,7 @@ def test_what_asks_for_a_family_that_is_not_known_is_refused_with_the_way_out(
     assert TEXT.count(old) == 1
     text = TEXT.replace("languages: [en, fr]\n", "languages: [en, fr, kab, quy]\n", 1).replace(old, new)
     text = text.replace("options: {n: 100}", 'data: {local: "{language}"}')
-    message = r"asks for the family of each language, and that of kab \(Kabyle\) is not known.*`new_languages: {kab: {family: ...}}`"
+    message = r"needs the family of each language, but the family of kab \(Kabyle\) is not known.*`new_languages: {kab: {family: ...}}`"
     with pytest.raises(ValueError, match=where + "group .*" + message):
         load_study(write(tmp_path, text))
     load_study(write(tmp_path, text + "new_languages: {kab: {family: Berber}}\n"))

@@ -92,7 +92,7 @@ def test_an_encoder_with_a_head_needs_no_other(world: World, trained: Path) -> N
 
 
 def test_a_head_is_of_an_encoder(world: World) -> None:
-    with pytest.raises(ValueError, match="names no folder of one: add --begin"):
+    with pytest.raises(ValueError, match="add --begin"):
         pretraining.pretrain(recipe(), *world.files, world.folder / "alone")
 
 

@@ -57,7 +57,7 @@ def test_killed_twice_it_has_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_tokenizer_of_the_other_kind_is_refused(tmp_path: Path) -> None:
     tokenizer, train, dev = inputs(scratch("bert"), texts_of(tmp_path), tmp_path / "e")
-    with pytest.raises(ValueError, match=r"has no <s>: an encoder of kind xlmr takes its own kind"):
+    with pytest.raises(ValueError, match=r"<s>.*xlmr"):
         pretraining.pretrain(recipe(scratch("xlmr")), tokenizer, train, dev, tmp_path / "e")
 
 

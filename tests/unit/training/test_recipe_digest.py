@@ -116,5 +116,5 @@ def test_an_average_takes_no_more_weights_than_there_are_evaluations() -> None:
     key, message = recipe(keep="average", averaged=11).training.conflict
     assert (
         key == "keep"
-        and "the last 11 evaluations, and there are 10: raise `evaluations`, or lower `averaged`" in message
+        and "the last 11 evaluations, but there are 10: raise `evaluations`, or lower `averaged`" in message
     )

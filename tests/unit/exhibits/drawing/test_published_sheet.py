@@ -292,7 +292,7 @@ def test_an_exhibit_s_names_win_over_the_study_s() -> None:
             "names: {group: {mno: m}, encoder",
             "s.yaml:11: published.names.group: unknown group 'mno'",
         ),
-        ("b: {kind", "a-published: {kind", "files of such a name compare an exhibit with published numbers"),
+        ("b: {kind", "a-published: {kind", "such names are for comparisons with published numbers"),
         ("zero-shot:mono", "zero-shot:mno", "s.yaml:14: exhibits.b.groups: unknown group 'mno', did you mean 'mono'?"),
     ],
 )
