@@ -72,14 +72,15 @@ class Plain(Pairs):
     kind: Kind = Field("bert", description="the encoder and its tokenizer: those of BERT, or those of XLM-R")
     objective: Literal["mlm+tlm"] | None = Field(
         None,
-        description="mlm+tlm: a row is a pair (x, y) of bitext or of adjacent segments. The encoder predicts the masked "
-        "tokens of x from x, those of y from y and, for bitext, both from one input with x and y (Luo et al. 2021, section "
-        "2.2, without cross-attention). Absent: a row is one input, with MLM for a text and TLM for bitext",
+        description="mlm+tlm: a row is a pair (x, y) of bitext or of adjacent segments. The encoder predicts the "
+        "masked tokens of x from x, the masked tokens of y from y and, for bitext, both from one input with x and y "
+        "(Luo et al. 2021, section 2.2, without cross-attention). Absent: a row is one input, with MLM for a text and "
+        "TLM for bitext",
     )
     nsp: bool = Field(
         False,
-        description="also learn to predict, from the first token, whether the second line belongs to the same text as the "
-        "first line, or to another text of the language (next sentence prediction, Devlin et al. 2019). An encoder of "
+        description="also learn to predict, from the first token, whether the second line belongs to the same text as "
+        "the first line, or to another text of the language (next sentence prediction, Devlin et al. 2019). An encoder of "
         "kind bert keeps its pooler",
     )
 
@@ -100,8 +101,8 @@ class Plain(Pairs):
         if self.nsp and lines != "segments":
             yield (
                 "nsp",
-                f"`nsp` needs the second line of a text as second segment, but task {self.task} has `lines: {lines}`: set "
-                "`options: {lines: segments}` in the task, or set `nsp: false`",
+                f"`nsp` needs the second line of a text as second segment, but task {self.task} has `lines: {lines}`: "
+                "set `options: {lines: segments}` in the task, or set `nsp: false`",
             )
         yield from super().problems_of_text(lines, documents)
 

@@ -137,8 +137,8 @@ def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
     head = ALL_HEADS.find(tokens.head)
     if not head.is_pretrained:
         raise ValueError(
-            f"no encoder is stored with the head {tokens.head}, so its weights would be random: evaluate a run, or tokens of "
-            "a task that needs no training"
+            f"no encoder is stored with the head {tokens.head}, so its weights would be random: evaluate a run, or "
+            "tokens of a task that needs no training"
         )
     model = _take(encoder, tokens)
     fit.check_head(model, head)
