@@ -80,8 +80,8 @@ class Plain(Pairs):
     nsp: bool = Field(
         False,
         description="also learn to predict, from the first token, whether the second line belongs to the same text as "
-        "the first line, or to another text of the language (next sentence prediction, Devlin et al. 2019). An encoder of "
-        "kind bert keeps its pooler",
+        "the first line, or to another text of the language (next sentence prediction, Devlin et al. 2019). An encoder "
+        "of kind bert keeps its pooler",
     )
 
     @model_validator(mode="after")

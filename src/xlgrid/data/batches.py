@@ -117,8 +117,8 @@ def mix(parts: Sequence[Tokens], seed: int, way: Mix | None = None) -> Tokens:
     if len({part.examples for part in parts}) > 1:
         raise ValueError(
             f"the parts of a mix have {', '.join(str(part.examples) for part in parts)} examples: a mix "
-            "needs the same examples in each language, row by row; use parallel data, set `mix: whole` in the task to take "
-            "all rows of each language, or train on each language separately"
+            "needs the same examples in each language, row by row; use parallel data, set `mix: whole` in the task to "
+            "take all rows of each language, or train on each language separately"
         )
     order = np.random.default_rng([seed]).permutation(first.examples)
     part_of = np.empty(first.examples, np.int64)

@@ -68,8 +68,8 @@ def _weight_map(index: Path) -> dict[str, str]:
             raise ValueError("`weight_map` names no files of this folder")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(
-            f"{index} is damaged, or is no index of weights in several files ({type(error).__name__}: {error}): copy or "
-            "download it again"
+            f"{index} is damaged, or is no index of weights in several files ({type(error).__name__}: {error}): copy "
+            "or download it again"
         ) from error
     return files
 
@@ -277,9 +277,9 @@ def keep_layers(folder: Path, layers: int) -> None:
     tensors = {name: tensor for name, tensor in stored.items() if (layer_of(name) or 0) < layers}
     if len(tensors) == len(stored) and layers != layer_count(config):
         raise ValueError(
-            f"`layers` asks for the first {layers} of {layer_count(config)} layers, but the names of the weights of this "
-            f"encoder, of type {config.get('model_type')}, do not show which of them are in later layers: leave `layers` "
-            "out, or take another encoder"
+            f"`layers` asks for the first {layers} of {layer_count(config)} layers, but the names of the weights of "
+            f"this encoder, of type {config.get('model_type')}, do not show which of them are in later layers: leave "
+            "`layers` out, or take another encoder"
         )
     # The tensors are memory-mapped from the file, so the new file is written under another name first.
     with whole(folder / WEIGHTS) as aside:

@@ -194,8 +194,8 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
         names = [f"lm_head.dense.{name}" for name in ("weight", "bias")]
         if dense is None or not set(names) <= set(stored.keys()):
             raise ValueError(
-                f"`head: lm-head` needs an XLM-R with its language-modelling head, but {weights} or the task's classifier "
-                "lacks the layer `dense` of this head: set `head: fresh` for this encoder"
+                f"`head: lm-head` needs an XLM-R with its language-modelling head, but {weights} or the task's "
+                "classifier lacks the layer `dense` of this head: set `head: fresh` for this encoder"
             )
         with torch.no_grad():
             for name, parameter in zip(names, (dense.weight, dense.bias), strict=True):
@@ -229,9 +229,9 @@ def change_tokenizer(
     output = decoder.bias
     if output is None or decoder.weight is not table:
         raise ValueError(
-            f"the tokenizer of a {type(model).__name__} cannot be changed, because its output embeddings are not tied to the "
-            "input embeddings, or have no bias: leave out the `tokenizer` of the task, or name an encoder of the family of "
-            "BERT or XLM-R"
+            f"the tokenizer of a {type(model).__name__} cannot be changed, because its output embeddings are not tied "
+            "to the input embeddings, or have no bias: leave out the `tokenizer` of the task, or name an encoder of "
+            "the family of BERT or XLM-R"
         )
     named = next(name for name, parameter in model.base_model.named_parameters() if parameter is table)
     if not f"{model.base_model_prefix}.{named}".endswith(EMBEDDINGS):

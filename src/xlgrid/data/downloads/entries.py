@@ -41,14 +41,14 @@ class Download(Strict):
 
     url: str | None = Field(
         default=None,
-        description="the address of the file, or of the archive that contains it. Names in braces have the same values as "
-        "in the path of the file. With `corpora`, `{corpus}` is the corpus, and `{pair}` is the pair with the codes and in "
-        "the order of OPUS",
+        description="the address of the file, or of the archive that contains it. Names in braces have the same values "
+        "as in the path of the file. With `corpora`, `{corpus}` is the corpus, and `{pair}` is the pair with the codes "
+        "and in the order of OPUS",
     )
     member: str | None = Field(
         default=None,
-        description="the path of the file in the archive (zip, tar, tar.gz, tar.bz2, tar.xz) at `url`, or the end of the "
-        "path; may contain names in braces",
+        description="the path of the file in the archive (zip, tar, tar.gz, tar.bz2, tar.xz) at `url`, or the end of "
+        "the path; may contain names in braces",
     )
     corpora: dict[str, list[str]] = Field(
         default={},
@@ -62,9 +62,9 @@ class Download(Strict):
     )
     by_hand: str | None = Field(
         default=None,
-        description="instructions for getting the file by hand: where it is, and under which conditions. Without `url`, "
-        "`xlgrid check` prints them, and the job of the file fails with them; with `url`, they are printed if the "
-        "download fails",
+        description="instructions for getting the file by hand: where it is, and under which conditions. Without "
+        "`url`, `xlgrid check` prints them, and the job of the file fails with them; with `url`, they are printed if "
+        "the download fails",
     )
 
     @field_validator("url")
