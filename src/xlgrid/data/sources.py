@@ -178,7 +178,7 @@ class DataSource(WithOrigin):
     test: AnyOrigin | None = Field(None, description="another origin of the test sets in the `languages` that it lists")
     translated: AnyOrigin | None = Field(
         None,
-        description="another origin of the training and dev sets in the `languages` that it lists, such as translations",
+        description="another origin of the training and dev sets, such as translations, in the `languages` that it lists",
     )
     made: dict[str, SerializeAsAny[Made]] = {}
 

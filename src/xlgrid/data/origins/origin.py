@@ -51,7 +51,7 @@ class Origin(Strict):
     )
     unanswerable: Literal["drop"] | None = Field(
         None,
-        description="drop: leave out questions without an answer, such as those in SQuAD 2.0; absent: they are an error",
+        description="drop: leave out questions without an answer, as in SQuAD 2.0; absent: they are an error",
     )
     misplaced: Misplaced | None = Field(
         None,
