@@ -178,7 +178,8 @@ class DataSource(WithOrigin):
     test: AnyOrigin | None = Field(None, description="another origin of the test sets in the `languages` that it lists")
     translated: AnyOrigin | None = Field(
         None,
-        description="another origin of the training and dev sets, such as translations, in the `languages` that it lists",
+        description="another origin of the training and dev sets in the `languages` that it lists: translations, for "
+        "instance",
     )
     made: dict[str, SerializeAsAny[Made]] = {}
 

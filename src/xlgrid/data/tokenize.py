@@ -88,7 +88,8 @@ def tokenize(
     Raises:
         FileNotFoundError: the data are missing.
         ValueError: the data or the tokenizer is damaged; the data do not fit the task; no row belongs to the split;
-            packed rows for `train` do not fill one input; two texts have no ids in common; parallel examples are not
+            packed rows for `train` do not fill one input; two texts have too few ids in common; parallel examples are
+            not
             the same examples; or `max_length` is too small for the special tokens or more than the tokenizer's
             `model_max_length`.
     """
