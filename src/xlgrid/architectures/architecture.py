@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedConfig, PreTrainedModel
 
-# The task whose tokens encoders read that name no other.
+# The task whose tokens an encoder from scratch reads if its entry has no `task`.
 PRETRAINING = "pretraining"
 # Sizes by name: those of BERT and XLM-R, base and large.
 SHAPES: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ class Use(NamedTuple):
     """What a grid does with an encoder.
 
     Attributes:
-        methods: name of a method -> its base, and whether its runs begin with an MLM run.
+        methods: name of a method -> its base, and whether its runs begin with the weights of an MLM run.
         languages: codes of the sources and targets.
     """
 
@@ -42,11 +42,12 @@ class Use(NamedTuple):
 
 
 class Architecture(Strict):
-    """An encoder that is pre-trained here, on texts of the study: by masked language modelling on `languages`, and by translation
-    language modelling on `bitext`, unless the architecture has an objective of its own.
+    """An encoder that is pre-trained here on the texts of a study.
 
-    A subclass is one architecture. It adds its settings, and overrides the methods below in which it differs. A subclass whose encoders
-    may begin with another one overrides `begins_with`, `seedless`, `misfit` and `take_weights`, as `xlgrid.architectures.plain.Pairs` does.
+    The objectives are masked language modelling on `languages` and translation language modelling on `bitext`, unless
+    the architecture defines another objective. Each subclass is one architecture: it adds settings and overrides
+    methods. A subclass whose encoders may begin with the weights of another encoder overrides `begins_with`,
+    `seedless`, `misfit` and `take_weights`, as `xlgrid.architectures.plain.Pairs` does.
     """
 
     architecture: str
@@ -87,7 +88,11 @@ class Architecture(Strict):
     @model_validator(mode="before")
     @classmethod
     def _sizes_of_the_shape(cls, fields: Any) -> Any:
-        """The sizes of `shape` in its place: in a recipe without defaults, a shape would hide a written size that is a default."""
+        """Replace `shape` by its sizes.
+
+        A recipe leaves out settings that equal their defaults. If `shape` stayed, a size that the study writes and that
+        equals its default would be lost, and the size of the shape would be used instead.
+        """
         shape = fields.get("shape") if isinstance(fields, dict) else None
         if not isinstance(shape, str) or shape not in SHAPES:
             return fields
@@ -119,7 +124,7 @@ class Architecture(Strict):
 
     @property
     def source(self) -> str:
-        """The mix of the languages and pairs."""
+        """The source of the training: the languages and pairs, joined by `+`."""
         return "+".join([*self.languages, *("-".join(pair) for pair in self.bitext)])
 
     def task_of(self, part: str) -> str:
@@ -132,10 +137,10 @@ class Architecture(Strict):
         return None
 
     def seedless(self, begin: str | None) -> Self:
-        """The same for all encoders that differ by their seeds alone.
+        """A copy without the seed, which is equal for encoders that differ only by their seeds.
 
         Args:
-            begin: what stands for the encoder with which this one begins.
+            begin: replaces the name of the encoder with whose weights this one begins.
         """
         return self.model_copy(update={"seed": 0})
 
@@ -146,7 +151,7 @@ class Architecture(Strict):
 
     @property
     def known(self) -> dict[str, Any]:
-        """The entries of config.json that are known before there is a tokenizer. `Method.misfit` gets these, and no others."""
+        """The entries of config.json that do not depend on the tokenizer. Only these are passed to `Method.misfit`."""
         sizes = self.sizes(self.vocab)
         return {"model_type": self.model_type, **{entry: sizes[entry] for entry in SIZES if entry in sizes}}
 
@@ -157,24 +162,27 @@ class Architecture(Strict):
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """The languages of which each has a module in every layer."""
+        """The languages that have a module in every layer."""
         return ()
 
     def problems(self, use: Use) -> Iterator[tuple[str, str]]:
-        """The mistakes in a grid that uses the encoder, besides those that heads and methods find, as (key, what is wrong); the key is
-        empty if several keys are to blame."""
+        """The mistakes in a grid that uses the encoder, as (key, problem). The key is empty if several keys are to
+        blame.
+
+        Heads and methods report their own mistakes elsewhere.
+        """
         yield from ()
 
     def problems_of_text(self, lines: str, documents: str) -> Iterator[tuple[str, str]]:
-        """The mistakes in how the task makes rows of texts, as (key, what is wrong).
+        """The mistakes in how the task cuts texts into rows, as (key, problem).
 
         Args:
-            lines, documents: options of the task, of kind `mlm`.
+            lines, documents: the options of the task, which is of kind `mlm`.
         """
         yield from ()
 
     def sizes(self, vocabulary_size: int) -> dict[str, Any]:
-        """The entries of config.json, those of an XLM-R where `kind` is `xlmr`."""
+        """The entries of config.json with sizes. They include the entries specific to XLM-R if `kind` is `xlmr`."""
         entries: dict[str, Any] = {
             "vocab_size": vocabulary_size,
             "hidden_size": self.hidden,
@@ -193,25 +201,26 @@ class Architecture(Strict):
         return entries | of_xlmr | {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
     def configuration(self, vocabulary_size: int) -> "PreTrainedConfig":
-        """The configuration of an encoder with a tokenizer of so many entries."""
+        """The configuration of an encoder whose tokenizer has `vocabulary_size` entries."""
         from transformers import AutoConfig
 
         return AutoConfig.for_model(self.model_type, **self.sizes(vocabulary_size))
 
     def new_model(self, vocabulary_size: int) -> "PreTrainedModel":
-        """An encoder with a language-modelling head. Torch's generator draws the weights."""
+        """An encoder with a language-modelling head and random weights from torch's global generator."""
         model = new_model(self.configuration(vocabulary_size), HEADS["mlm"])
         self.install(model)
         return model
 
     def install(self, model: Any) -> None:
-        """Add what transformers' class of the encoder lacks, in place, to a model with or without weights.
+        """Add the modules that transformers' class of the encoder lacks, in place. The model may be on the meta device.
 
-        It reads sizes from the model's configuration alone. Later runs load the encoder without it: only a method can add it there.
+        Sizes come from the model's configuration. Later runs load the encoder without these modules, unless their
+        method adds them.
         """
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
-        """Why the encoder cannot begin with the weights of another one; None if it can, as far as this is known.
+        """Why the encoder cannot begin with the weights of another encoder; None if no obstacle is known.
 
         Args:
             config: the known entries of the config.json of the other encoder, with `model_type`.
@@ -219,21 +228,21 @@ class Architecture(Strict):
         return None
 
     def take_weights(self, model: "PreTrainedModel", encoder: Path, log: Callable[[str], None]) -> None:
-        """Give a new model the weights of the encoder that it begins with.
+        """Load the weights of the encoder with which a new model begins.
 
         Args:
             encoder: the folder of that encoder.
-            log: receives a line with the weights that one of the two lacks.
+            log: receives a line with the names of the weights that either of the two lacks.
 
         Raises:
-            ValueError: the encoder is damaged, is of another type, or of other sizes.
+            ValueError: the encoder is damaged, or has another type or other sizes.
         """
 
     def objectives(self, model: "PreTrainedModel", train: Tokens) -> tuple[Head, Head]:
         """The head that computes the losses of training, and the one that evaluates the dev sets.
 
         Raises:
-            ValueError: the texts are not what the objective needs.
+            ValueError: the texts do not suit the objective.
         """
         return MlmHead(self.masked), HEADS["mlm"]
 
@@ -245,8 +254,8 @@ class Architecture(Strict):
         """Change the gradients of the weights that train, before an update."""
 
     def uncounted_work(self, attention: float, output: int, tlm: float) -> float:
-        """The floating-point operations of training on a token in one pass, besides those that follow from the parameters. Evaluation
-        takes a third of them.
+        """The floating-point operations of training on a token in one pass that do not follow from the number of
+        parameters. Evaluation takes a third of them.
 
         Args:
             attention: the operations for the attention scores of all layers of an encoder.
@@ -260,8 +269,8 @@ class Architecture(Strict):
 
         Args:
             plain: the parameters of the encoder without what `install` adds.
-            whole: its parameters with that.
-            uncounted: `uncounted_work`.
+            whole: the parameters of the encoder after `install`.
+            uncounted: the result of `uncounted_work`.
             tlm: the share of rows that are bitext, if there is any.
         """
         return plain.training + uncounted

@@ -1,4 +1,4 @@
-"""The weights of an encoder in a new model that begins with them."""
+"""Start a new model with the weights of another encoder (`begin` of an encoder from scratch)."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from xlgrid.models import lm_head, load
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Entry of config.json that has a size -> the key of `scratch` that states this size.
+# Entry of config.json with a size -> the key of `scratch` in the study that sets this size.
 SIZES = {
     "hidden_size": "hidden",
     "num_hidden_layers": "layers",
@@ -40,19 +40,19 @@ def take_weights(
     log: Callable[[str], None],
     is_new: Callable[[str], bool] = lambda name: False,
 ) -> "PreTrainedModel":
-    """Give a new model the weights of an encoder, those of its language-modelling head included. Returns the encoder's model.
+    """Load the weights of an encoder and of its language-modelling head into a new model. Returns the encoder's model.
 
     Args:
         encoder: the folder of the encoder.
-        log: receives a line with the weights that one of the two lacks.
-        is_new: whether a parameter of the new model is none of the encoder's.
+        log: receives a line with the names of the weights that either of the two lacks.
+        is_new: returns whether the new model has a parameter that the encoder is not expected to have.
 
     Raises:
-        ValueError: the encoder is damaged, is of another type, or of other sizes.
+        ValueError: the encoder is damaged, or has another type or other sizes.
     """
     import torch
 
-    # All weights train, so that a head that the encoder lacks is drawn here, once.
+    # All weights train, so a head that the encoder lacks can start with random weights.
     is_headless = lm_head.lacking(encoder) is not None
     other = load.load_model(encoder, HEADS["mlm"], 0, log=log, new_lm_head=is_headless)
     if problem := misfit(model.config.to_dict(), other.config.to_dict()):

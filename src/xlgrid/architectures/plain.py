@@ -1,4 +1,4 @@
-"""BERT and XLM-R from scratch, by the objective of BERT, of XLM-R or of XLM."""
+"""BERT and XLM-R from scratch, with the objectives of BERT, XLM-R or XLM."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Pairs(Architecture):
-    """An encoder whose rows may be pairs of inputs, and that may begin with the weights of another."""
+    """An encoder that may train on pairs of inputs, and may begin with the weights of another encoder."""
 
     adjacent: Literal["halves", "next"] = Field(
         "halves",
@@ -50,12 +50,13 @@ class Pairs(Architecture):
         if self.adjacent == "next" and documents == "cut":
             yield (
                 "adjacent",
-                f"next rows go on with a text if it fills several rows, but task {self.task} has `documents: {documents}`: set "
-                "`options: {documents: pack}` there, or `adjacent: halves`",
+                "`adjacent: next` needs rows that continue the text of the row before, but task "
+                f"{self.task} has `documents: {documents}`: set `options: {{documents: pack}}` in the task, or set "
+                "`adjacent: halves`",
             )
 
     def pairs_of_a_row(self, tlm: float) -> float:
-        """How often a token of a row is in a pair.
+        """In how many pairs a token of a row occurs.
 
         Args:
             tlm: the share of rows that are bitext, if there is any.
@@ -71,23 +72,28 @@ class Plain(Pairs):
     kind: Kind = Field("bert", description="the encoder and its tokenizer: those of BERT, or those of XLM-R")
     objective: Literal["mlm+tlm"] | None = Field(
         None,
-        description="mlm+tlm: a row is a pair (x, y) of bitext or of adjacent segments, and the encoder predicts the masked tokens of x and "
-        "of y, from either alone and, for bitext, from both in one input (Luo et al. 2021, section 2.2, without cross-attention). Absent: "
-        "a row is one input, with MLM for a text and TLM for bitext",
+        description="mlm+tlm: a row is a pair (x, y) of bitext or of adjacent segments. The encoder predicts the "
+        "masked tokens of x from x, the masked tokens of y from y and, for bitext, both from one input with x and y "
+        "(Luo et al. 2021, section 2.2, without cross-attention). Absent: a row is one input, with MLM for a text and "
+        "TLM for bitext",
     )
     nsp: bool = Field(
         False,
-        description="also learn to tell, from the first token, whether the second line of a text is its own or that of "
-        "another text of the language (next sentence prediction, Devlin et al. 2019); a bert keeps the pooler",
+        description="also learn to predict, from the first token, whether the second line belongs to the same text as "
+        "the first line, or to another text of the language (next sentence prediction, Devlin et al. 2019). An encoder "
+        "of kind bert keeps its pooler",
     )
 
     @model_validator(mode="after")
     def _rows_are_pairs_or_inputs(self) -> Self:
         if self.nsp and self.objective:
-            raise ValueError("nsp is for one input a row, and the objective takes pairs: leave out one of the two")
+            raise ValueError(
+                "`nsp` needs one input in each row, but `objective: mlm+tlm` makes pairs: leave out one of the two"
+            )
         if not self.objective and self.adjacent != "halves":
             raise ValueError(
-                "adjacent: without `objective`, a row is one input: leave it out, or set `objective: mlm+tlm`"
+                "`adjacent` makes pairs, but without `objective`, a row is one input: leave out `adjacent`, or set "
+                "`objective: mlm+tlm`"
             )
         return self
 
@@ -95,8 +101,8 @@ class Plain(Pairs):
         if self.nsp and lines != "segments":
             yield (
                 "nsp",
-                f"next sentences are second segments, but task {self.task} has `lines: {lines}`: set `options: {{lines: segments}}` there, "
-                "or `nsp: false`",
+                f"`nsp` needs the second line of a text as second segment, but task {self.task} has `lines: {lines}`: "
+                "set `options: {lines: segments}` in the task, or set `nsp: false`",
             )
         yield from super().problems_of_text(lines, documents)
 
@@ -109,10 +115,10 @@ class Plain(Pairs):
         two_texts = (train.contexts < train.sizes) & (languages[:, 0] == languages[:, 1])
         if not two_texts.any():
             raise ValueError(
-                f"nsp takes texts of two lines, which are those of natural languages with `statements`, and `lines: segments` "
-                f"of task {self.task}: set nsp to false"
+                "`nsp` needs texts of two lines, such as generated texts in natural languages with `statements`, and "
+                f"`lines: segments` in task {self.task}: give it such texts, or set `nsp: false`"
             )
-        # If exchanged inputs could be longer than others, their length would tell them apart.
+        # Inputs with an exchanged line must not be longer than others. Otherwise, their length would give them away.
         objective = NextSentenceHead(int(train.sizes[two_texts].max()), self.masked)
         objective.attach(model)
         return objective, HEADS["mlm"]

@@ -1,8 +1,8 @@
-"""Architectures of encoders that are pre-trained here.
+"""Find the architecture of an encoder from scratch by its name in the study.
 
-`ALL_ARCHITECTURES` finds them by the name that a study gives: that of BERT and XLM-R, those of the papers, and those of other installed
-packages, which both declare entry points of the group `xlgrid.architectures`. Their modules import those of this package, so that they are loaded
-here alone.
+`ALL_ARCHITECTURES` has the architecture `plain` (BERT and XLM-R), and the entry points of the group
+`xlgrid.architectures` that the papers and other installed packages declare. Only this module loads them, because their
+modules import the other modules of this package.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ from xlgrid.base.plugins import Extensible
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Whether a class describes the encoders of an architecture of this name."""
+    """Whether an object is the class of the architecture with this name."""
     if not (isinstance(value, type) and issubclass(value, Architecture)):
         return False
-    # A type that a module names before it defines it is resolved here.
+    # This resolves annotations that name a type before its definition.
     value.model_rebuild(raise_errors=False)
     return value.__pydantic_complete__ and name in get_args(value.model_fields["architecture"].annotation)
 
@@ -39,7 +39,7 @@ ALL_ARCHITECTURES = Extensible[type[Architecture]](
 
 
 def architecture_of(fields: Any) -> Any:
-    """The architecture that a study describes; what is no mapping, such as an architecture, as it is.
+    """The architecture that a mapping from a study describes. Any other value, such as an `Architecture`, is returned.
 
     Raises:
         ValueError: there is no such architecture, or its settings are wrong.
@@ -71,7 +71,7 @@ def architecture_of(fields: Any) -> Any:
     return own.model_validate(fields)
 
 
-# The schema, for editors, of an architecture of another package, whose settings xlgrid does not know.
+# The JSON schema, for editors, of an architecture from another package. xlgrid does not know its settings.
 _OfAPackage = Annotated[
     dict[str, Any],
     WithJsonSchema(

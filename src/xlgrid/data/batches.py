@@ -1,4 +1,4 @@
-"""Token files are opened and mixed here, and cut into batches of a token budget, all decided by seeds alone."""
+"""Open tokens files, mix them, and cut them into batches of a token budget. Everything is determined by seeds."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ def read(path: str | Path, code: str = "") -> Tokens:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is truncated, or is no tokens file.
+        ValueError: the file is truncated, or is not a tokens file.
     """
     import pyarrow as pa
 
@@ -40,7 +40,7 @@ def read(path: str | Path, code: str = "") -> Tokens:
         inputs_per_row = about.get("choices", 1)
         if inputs_per_row > 1:
             ids, contexts = [piece.flatten() for piece in ids], contexts.flatten()
-        # DLPack, because pyarrow's `to_numpy` imports pandas, which costs an evaluation more than its model does.
+        # DLPack is used because pyarrow's `to_numpy` imports pandas, which takes longer than loading the model.
         pieces = [np.from_dlpack(piece.flatten()).astype(np.int32, copy=False) for piece in ids]
         offsets = offsets_of([np.diff(_numbers(piece.offsets)) for piece in ids])
         row_columns = [name for name in table.column_names[2:] if name not in head.token_columns]
@@ -78,12 +78,12 @@ def _numbers(array: Any) -> Ints:
 def _array(table: Any, name: str) -> Any:
     """A column as one Arrow array."""
     column = table.column(name).combine_chunks()
-    # The column of a file without rows is chunked still.
+    # `combine_chunks` of a column without rows returns a chunked array.
     return column if not hasattr(column, "chunks") else column.chunk(0)
 
 
 def _row_column(array: Any) -> Any:
-    """Numbers as an array of numpy; text and lists as they are."""
+    """A column as a numpy array if it has numbers; a column of text or lists is returned unchanged."""
     import pyarrow as pa
 
     if pa.types.is_integer(array.type):
@@ -92,14 +92,15 @@ def _row_column(array: Any) -> Any:
 
 
 def mix(parts: Sequence[Tokens], seed: int, way: Mix | None = None) -> Tokens:
-    """One data set from those of several languages.
+    """Mix the data sets of several languages.
 
-    `shares`: each example comes from exactly one part, drawn with `seed`. Example i of every part must be the same example in
-    another language. Of n examples and k parts, each part contributes n/k. `whole`: all rows of all parts, one part after another,
-    of which none need be translations.
+    With `shares`, each example is taken from one randomly chosen part. Example i must be the same example in every
+    part, in another language. Of n examples and k parts, each part contributes n/k examples. With `whole`, the result
+    has all rows of all parts, one part after another. The parts need not be translations.
 
     Args:
-        way: None for the default of the head (`Head.mixes`).
+        seed: determines from which part each example is taken.
+        way: `shares` or `whole`; None uses the default of the head (`Head.mixes`).
 
     Raises:
         ValueError: the parts differ in their labels or tokenizer or, with `shares`, in their number of examples.
@@ -116,8 +117,8 @@ def mix(parts: Sequence[Tokens], seed: int, way: Mix | None = None) -> Tokens:
     if len({part.examples for part in parts}) > 1:
         raise ValueError(
             f"the parts of a mix have {', '.join(str(part.examples) for part in parts)} examples: a mix "
-            "needs the same examples in each language, row by row; use parallel data, set `mix: whole` in the task to take all rows "
-            "of each, or name the sources one by one"
+            "needs the same examples in each language, row by row; use parallel data, set `mix: whole` in the task to "
+            "take all rows of each language, or train on each language separately"
         )
     order = np.random.default_rng([seed]).permutation(first.examples)
     part_of = np.empty(first.examples, np.int64)
@@ -125,12 +126,12 @@ def mix(parts: Sequence[Tokens], seed: int, way: Mix | None = None) -> Tokens:
     chosen = [np.flatnonzero(part_of[part.example_of] == number) for number, part in enumerate(parts)]
     example_of = np.concatenate([part.example_of[rows] for part, rows in zip(parts, chosen, strict=True)])
     mixed = joined([part.take(rows) for part, rows in zip(parts, chosen, strict=True)])
-    # In the order of the examples again, so that example i of the mix is example i of its part.
+    # This restores the order of the examples: example i of the mix is example i of its part.
     return mixed.take(np.argsort(example_of, kind="stable"))
 
 
 def _numbered_on(parts: Sequence[Tokens]) -> list[Tokens]:
-    """The parts, of which the examples of each are numbered on from those of the part before."""
+    """The parts with new numbers of examples, which continue from one part to the next, so that all are different."""
     before = np.cumsum([0, *(part.examples for part in parts)])
     return [
         replace(part, columns={**part.columns, "example": part.columns["example"] + first})
@@ -147,7 +148,7 @@ def cut(lengths: Ints, rows: Ints, budget: int, most: int = sys.maxsize) -> list
     """
     batches: list[Ints] = []
     start = 0
-    # A loop over millions of rows reads Python's numbers faster than those of an array.
+    # A loop over millions of rows is faster on a list than on an array.
     sizes = lengths[rows].tolist()
     for at in range(1, len(rows) + 1):
         if at == len(rows) or at - start == most or sizes[at] * (at - start + 1) > budget:

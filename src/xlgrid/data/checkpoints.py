@@ -1,5 +1,4 @@
-"""Checkpoints as others publish them become ordinary ones: weights as safetensors, modules under the codes of a study, and as many
-layers as the study asks for."""
+"""Convert published checkpoints: write weights as one file of safetensors, and keep only the first layers."""
 
 import json
 import re
@@ -14,15 +13,15 @@ from xlgrid.base.files import whole
 from xlgrid.heads.families import EMBEDDINGS, layer_of
 
 WEIGHTS = "model.safetensors"
-# The weights in PyTorch's own format, which are read where there are no safetensors.
+# The weights in PyTorch's pickle format, which are read only if there are no safetensors.
 PICKLED = "pytorch_model.bin"
-# The end of the name of a file that says in which of several files, shards, each tensor is.
+# The suffix of an index, a file that says which of several files (shards) contains each tensor.
 INDEX = ".index.json"
-# The files of which one has the weights of an encoder, or names the shards that have them, in the order of transformers.
+# The files in which transformers looks for the weights or the index of the shards. The first file that exists is used.
 LAYOUTS = (WEIGHTS, WEIGHTS + INDEX, PICKLED, PICKLED + INDEX)
-# The entries of config.json that have the number of layers, of whatever family; DistilBERT has a name of its own.
+# The entries of config.json with the number of layers. DistilBERT uses the second one.
 LAYER_COUNTS = ("num_hidden_layers", "n_layers")
-# The name of a shard among the files of a repository or folder: the stem, its number, the number of all, and the type.
+# The name of a shard: the stem, the dash before the number, the number, the number of all shards, and the suffix.
 _SHARD = re.compile(r"(model|pytorch_model)([-_])(\d+)-of-(\d+)(\.safetensors|\.bin)")
 
 # Weights in formats that are not read here: pattern of names -> library.
@@ -39,7 +38,7 @@ OTHER_WEIGHTS = {
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that have the weights of an encoder, of which some may be missing; none if the folder has no weights.
+    """The files with the weights of an encoder; none if the folder has no weights. Shards in the index may be missing.
 
     Raises:
         ValueError: the index of weights in several files is damaged.
@@ -51,7 +50,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def _shards(index: Path) -> list[str]:
-    """The names of the files that an index names."""
+    """The names of the shards in an index."""
     return sorted({*_weight_map(index).values()})
 
 
@@ -59,7 +58,7 @@ def _weight_map(index: Path) -> dict[str, str]:
     """Name of each tensor -> name of its file.
 
     Raises:
-        ValueError: the file is damaged or is no index.
+        ValueError: the file is damaged or is not an index.
     """
     if index.is_file():
         check_is_whole_file(index)
@@ -69,17 +68,18 @@ def _weight_map(index: Path) -> dict[str, str]:
             raise ValueError("`weight_map` names no files of this folder")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(
-            f"{index} is damaged, or is no index of weights in several files ({type(error).__name__}: {error}): copy or download it again"
+            f"{index} is damaged, or is no index of weights in several files ({type(error).__name__}: {error}): copy "
+            "or download it again"
         ) from error
     return files
 
 
 def weights_problem(place: str, names: Collection[str]) -> str | None:
-    """What is wrong with the weights of an encoder, by the names of its files, and what to do; None if all are there.
+    """The error message about missing or unsupported weights of an encoder; None if the weights are complete.
 
     Args:
-        place: where the folder is, or which repository it is.
-        names: those of its files.
+        place: the path of the folder, or the name of the repository, for the message.
+        names: the names of the files there.
     """
     shards = [match for match in map(_SHARD.fullmatch, sorted(names)) if match]
     found = next((name for name in LAYOUTS if name in names), None)
@@ -92,7 +92,7 @@ def weights_problem(place: str, names: Collection[str]) -> str | None:
             for i in range(1, int(total) + 1)
             if (name := f"{stem}{dash}{i:0{len(number)}}-of-{total}{kind}") not in names
         ]
-        # Files with other names are told apart by the index alone.
+        # The numbers of shards with other names are not known, so only the index can show that one is missing.
         if missing or not any(name.endswith(whole.suffix) for name in names):
             lacks = f"lacks {', '.join(missing)}" if missing else f"has none of the files that {found} names"
             return f"{place} has its weights in several files, and {lacks}: name another revision, or add them to a folder of your own"
@@ -111,17 +111,19 @@ def weights_problem(place: str, names: Collection[str]) -> str | None:
 
 
 def are_pickled(files: Collection[Path]) -> bool:
-    """Whether weights are in PyTorch's own format."""
+    """Whether the files of weights are in PyTorch's pickle format."""
     return any(file.suffix != ".safetensors" for file in files)
 
 
 def join_weights(folder: Path, target: Path) -> None:
-    """Write the weights in a folder to one file of safetensors: from shards, or from files in PyTorch's own format, in which no code
-    is run and tensors that share memory are stored once.
+    """Write the weights in a folder to one file of safetensors.
+
+    The weights may be in shards, and in PyTorch's pickle format, which is read without running any code in it. Tensors
+    that share memory are stored once.
 
     Raises:
-        ValueError: a file is missing or damaged, lacks a tensor that the index names, has other things than tensors, or has no
-            floating-point numbers.
+        ValueError: a file is missing or damaged, lacks a tensor that the index names, contains objects that are not
+            tensors, or has no floating-point numbers.
     """
     from safetensors.torch import save_file
 
@@ -131,14 +133,14 @@ def join_weights(folder: Path, target: Path) -> None:
         tensors |= _pickled(file) if are_pickled([file]) else _safe(file)
     check_index(folder, files, tensors)
     if are_pickled(files):
-        # Integers are positions and the like, which transformers computes.
+        # Tensors of integers, such as positions, are left out, because transformers computes them.
         tensors = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
         if not tensors:
             raise Damaged(
                 f"{files[0]} has no weights, which are floating-point numbers: take the file that was saved with config.json, or a "
                 "checkpoint with safetensors"
             )
-    # A weight that the encoder shares with a head keeps its name in the encoder.
+    # If the encoder shares a weight with a head, its name in the encoder is kept.
     distinct: dict[tuple[int, Any], str] = {}
     for name in sorted(tensors, key=lambda name: name.startswith(("lm_head.", "cls."))):
         distinct.setdefault((tensors[name].data_ptr(), tensors[name].shape), name)
@@ -146,15 +148,16 @@ def join_weights(folder: Path, target: Path) -> None:
 
 
 def check_index(folder: Path, files: Sequence[Path], names: Collection[str]) -> None:
-    """Raise Damaged if shards lack a tensor that their index names.
+    """Raise Damaged if the index names a tensor that the shards lack.
 
     Args:
-        names: those of the tensors that the shards have.
+        names: the names of the tensors in the shards.
     """
     index = folder / f"{PICKLED if are_pickled(files) else WEIGHTS}{INDEX}"
     if files[0].name not in LAYOUTS and (lacking := [name for name in _weight_map(index) if name not in names]):
         raise Damaged(
-            f"{folder / _weight_map(index)[lacking[0]]} has no {lacking[0]}, which {index.name} says is there: copy or download the files again"
+            f"{folder / _weight_map(index)[lacking[0]]} has no {lacking[0]}, which {index.name} says is there: copy or "
+            "download the files again"
         )
 
 
@@ -175,7 +178,7 @@ def _pickled(file: Path) -> dict[str, Any]:
         # Before version 1.6, torch wrote files of another kind, which cannot be mapped.
         weights = torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
         if not all(isinstance(tensor, torch.Tensor) for tensor in weights.values()):
-            raise TypeError("an entry is no tensor")
+            raise TypeError("an entry is not a tensor")
     except Exception as error:  # Unpickling raises errors of many types.
         raise Damaged(
             f"{file} is damaged, or has other things than tensors ({first_sentence(error)}): copy or download it again, or take a "
@@ -185,7 +188,7 @@ def _pickled(file: Path) -> dict[str, Any]:
 
 
 def embedding_count(folder: Path) -> int | None:
-    """The number of rows of the embeddings of tokens in safetensors; None if no weight has a name of these."""
+    """The number of rows of the token embeddings in `model.safetensors`; None if no weight has one of their names."""
     from safetensors import safe_open
 
     for file in weight_files(folder):
@@ -199,13 +202,13 @@ def embedding_count(folder: Path) -> int | None:
 
 
 def counts_padding(config: Mapping[str, Any], padding: int) -> bool:
-    """Whether a model counts the positions of tokens without those with the id of padding, as RoBERTa does.
+    """Whether a model skips padding tokens when it counts positions, as RoBERTa does.
 
-    The modules of the model say so: of transformers' encoders, the embeddings of positions have a `padding_idx` in these alone.
+    Among transformers' encoders, only these models have position embeddings with a `padding_idx`.
 
     Args:
         config: the contents of config.json.
-        padding: the id of padding that the model should have.
+        padding: the id of the padding token with which the model is built for this check.
     """
     import torch
     from transformers import CONFIG_MAPPING, AutoModel
@@ -214,7 +217,7 @@ def counts_padding(config: Mapping[str, Any], padding: int) -> bool:
     try:
         with torch.device("meta"):
             model = AutoModel.from_config(described)
-    except Exception:  # Some models cannot be built without values. Their positions may be counted so.
+    except Exception:  # Some models cannot be built without values. For these, assume that they skip padding.
         return True
     return any(
         getattr(module, "padding_idx", None) is not None
@@ -224,22 +227,23 @@ def counts_padding(config: Mapping[str, Any], padding: int) -> bool:
 
 
 def change_padding(folder: Path, padding: int) -> None:
-    """Write another id of padding into an encoder's config.json."""
+    """Change the id of the padding token in an encoder's config.json."""
     write_config(folder, config_of(folder) | {"pad_token_id": padding})
 
 
 def layer_count(config: Mapping[str, Any]) -> int | None:
-    """The number of an encoder's layers by its config.json; None if it does not say, or describes an encoder-decoder."""
+    """The number of layers in an encoder's config.json; None if it has no such entry or describes an
+    encoder-decoder."""
     if config.get("is_encoder_decoder"):
         return None
     return next((config[entry] for entry in LAYER_COUNTS if entry in config), None)
 
 
 def first_layers(config: Mapping[str, Any], layers: int) -> dict[str, Any]:
-    """The entries of an encoder's config.json that say that it has the first layers alone.
+    """The entries of config.json that change when only the first layers of an encoder are kept.
 
     Raises:
-        ValueError: the encoder has fewer layers, or is an encoder-decoder; or `config` is of no encoder.
+        ValueError: the encoder has fewer layers or is an encoder-decoder, or `config` does not describe an encoder.
     """
     if not isinstance(config, Mapping):
         raise ValueError("the encoder's config.json is no mapping of names to values: check the folder")
@@ -260,10 +264,10 @@ def first_layers(config: Mapping[str, Any], layers: int) -> dict[str, Any]:
 
 
 def keep_layers(folder: Path, layers: int) -> None:
-    """Leave an encoder's folder the first layers alone, in place. Embeddings, pooler and heads stay.
+    """Remove all layers after the first `layers` from an encoder's folder. Embeddings, pooler and heads stay.
 
     Raises:
-        ValueError: as `first_layers`; or no weight has a name of a layer that is to go.
+        ValueError: `first_layers` raises it, or no weight has the name of a layer that would be removed.
     """
     from safetensors.torch import load_file, save_file
 
@@ -273,10 +277,11 @@ def keep_layers(folder: Path, layers: int) -> None:
     tensors = {name: tensor for name, tensor in stored.items() if (layer_of(name) or 0) < layers}
     if len(tensors) == len(stored) and layers != layer_count(config):
         raise ValueError(
-            f"`layers` asks for the first {layers} of {layer_count(config)} layers, but no name of a weight of this encoder, of type "
-            f"{config.get('model_type')}, says that the weight is of a later layer: leave `layers` out, or take another encoder"
+            f"`layers` asks for the first {layers} of {layer_count(config)} layers, but the names of the weights of "
+            f"this encoder, of type {config.get('model_type')}, do not show which of them are in later layers: leave "
+            "`layers` out, or take another encoder"
         )
-    # The tensors are mapped from the file, which must not be written while they are read.
+    # The tensors are memory-mapped from the file, so the new file is written under another name first.
     with whole(folder / WEIGHTS) as aside:
         save_file(tensors, aside, {"format": "pt"})
     write_config(folder, config | shorter)

@@ -1,7 +1,8 @@
-"""Encoders and tokenizers from the Hub or from disk, as ordinary transformers folders.
+"""Fetch or copy encoders and tokenizers, from the Hub or from disk, into folders in the format of transformers.
 
-A tokenizer is a folder with tokenizer.json, tokenizer_config.json, and origin.json, which states its origin. An encoder is a
-folder with config.json, model.safetensors, the files of its tokenizer, and encoder.json, which states its origin.
+A tokenizer is a folder with tokenizer.json, tokenizer_config.json, and origin.json, which states where it comes from.
+An encoder is a folder with config.json, model.safetensors, the files of its tokenizer, and encoder.json, which states
+where it comes from.
 `xlgrid.data.tokenizer` and `xlgrid.training.pretraining` make such folders from scratch.
 """
 
@@ -21,7 +22,7 @@ from xlgrid.data import lock as locks
 from xlgrid.heads.families import BERT, FAMILIES
 from xlgrid.heads.probe import type_advice, type_problem
 
-# The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
+# The files that are copied from a repository or folder. Weights in formats of other libraries are not copied.
 _MODEL = [
     "config.json",
     checkpoints.WEIGHTS,
@@ -32,19 +33,20 @@ _TOKENIZER_FILES += ["sentencepiece*", "special_tokens_map.json", "added_tokens.
 # Transformers takes the class of many tokenizers from the type of their model.
 _TOKENIZER_FOLDER = [*_TOKENIZER_FILES, "config.json"]
 
-# Files of tokenizers that transformers can write as tokenizer.json; it reads the first ones by the package sentencepiece.
+# Files of older tokenizers, which transformers can convert to tokenizer.json. For the first pattern, it needs the
+# package sentencepiece.
 SENTENCEPIECE = "*.model"
 OLDER = (SENTENCEPIECE, "vocab.txt", "vocab.json")
 
-# The token that fills the ends of a batch, in the families of XLM-R and of BERT.
+# The padding tokens of XLM-R and of BERT.
 PADDING = ("<pad>", "[PAD]")
 
 
 def encoder_files(folder: str | Path, coming: Collection[str] = ()) -> list[str]:
-    """The files of an encoder in a folder, without its tokenizer: those that it has, and those that every encoder must have.
+    """The files of an encoder in a folder, without its tokenizer: the existing files, and the files that it must have.
 
     Args:
-        coming: files that will be there, which say in which format the weights are.
+        coming: the names of files that are not there yet, which show the format of the weights.
     """
     try:
         names = [file.name for file in checkpoints.weight_files(Path(folder))]
@@ -57,7 +59,7 @@ def encoder_files(folder: str | Path, coming: Collection[str] = ()) -> list[str]
 
 
 def tokenizer_files(folder: str | Path) -> list[str]:
-    """The files of a tokenizer in a folder: those that it has, and tokenizer.json, which every tokenizer must have."""
+    """The files of a tokenizer in a folder: the existing files, and tokenizer.json, which it must have."""
     return _files(folder, _TOKENIZER_FOLDER, ("tokenizer.json",))
 
 
@@ -85,13 +87,15 @@ def fetch_encoder(
 ) -> None:
     """Fetch an encoder's config and weights from the Hub at the locked commit; add its tokenizer and encoder.json.
 
-    Weights in several files are joined, and those that are there in PyTorch's own format only are converted.
+    Weights in several files are joined, and weights in PyTorch's pickle format are converted if there are no
+    safetensors.
 
     Args:
-        modules, layers: as for `copy_encoder`.
+        modules, layers: see `copy_encoder`.
 
     Raises:
-        ValueError: the Hub cannot be reached, does not know it, or has no weights; or `copy_encoder`.
+        ValueError: the Hub cannot be reached, does not know the encoder, or has no weights of it; or `copy_encoder`
+            raises an error.
     """
     downloaded, provenance = _fetched("encoder", hub, revision, _MODEL, lock)
     files = checkpoints.weight_files(downloaded)
@@ -119,14 +123,16 @@ def copy_encoder(
 
     Args:
         tokenizer: the folder of the encoder's tokenizer.
-        modules: of an encoder with modules for languages: the code of a language -> the name of its module, which is renamed.
-        layers: the number of layers to keep, the first ones; None for all.
-        provenance: what encoder.json says of the origin; None: that it is the folder.
+        modules: for an encoder with modules for languages: the code of a language -> the name of its module. The module
+            is renamed to the code.
+        layers: keep only this many layers, the first ones; None keeps all.
+        provenance: the origin for encoder.json; None states the folder.
 
     Raises:
         FileNotFoundError: there is no such folder.
-        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its tokenizer, another padding on which
-            its positions depend, no such module, or fewer layers.
+        ValueError: the folder has no encoder or a damaged one, or the encoder has no embedding for a token of its
+            tokenizer, a module is missing, it has fewer than `layers` layers, or it counts positions by another padding
+            id.
     """
     _check_folder(Path(path), "encoder")
     about = dict(provenance or {"source": "local", "path": str(path)})
@@ -160,7 +166,7 @@ def fetch_tokenizer(hub: str, revision: str, folder: str | Path, lock: str | Pat
     """Fetch the files of a tokenizer from the Hub at the locked commit; add origin.json.
 
     Raises:
-        ValueError: the Hub cannot be reached, does not know it, or has no tokenizer.json.
+        ValueError: the Hub cannot be reached, does not know the tokenizer, or has no tokenizer.json of it.
     """
     downloaded, provenance = _fetched("tokenizer", hub, revision, _TOKENIZER_FOLDER, lock)
     copy_tokenizer(downloaded, folder, provenance)
@@ -170,16 +176,16 @@ def copy_tokenizer(path: str | Path, folder: str | Path, provenance: Mapping[str
     """Copy the files of a tokenizer from a local folder; add origin.json.
 
     Args:
-        provenance: what origin.json says of the origin; None: that it is the folder.
+        provenance: the origin for origin.json; None states the folder.
 
     Raises:
         FileNotFoundError: there is no such folder.
-        ValueError: it has no tokenizer.json, or a damaged one.
+        ValueError: the folder has no tokenizer.json, or a damaged one.
     """
     _check_folder(Path(path), "tokenizer")
     token_ids(path)
     with whole_folder(folder) as aside:
-        # An empty file is the same to transformers as none.
+        # For transformers, an empty mapping is the same as no file.
         write_json(aside / "tokenizer_config.json", {})
         for file in _matching(Path(path), _TOKENIZER_FOLDER):
             shutil.copy(file, aside / file.name)
@@ -204,13 +210,13 @@ def _fetched(what: str, hub: str, revision: str, patterns: list[str], lock: str 
     commit = locks.commit(lock, "model", hub, revision)
     try:
         downloaded = Path(snapshot_download(hub, revision=commit, allow_patterns=patterns, ignore_patterns=["*/*"]))
-    except Exception as error:  # whatever the Hub or the network raise: name what was being fetched
+    except Exception as error:  # The Hub and the network raise errors of many types. The message names the repository.
         raise ValueError(f"cannot fetch the {what} {hub} at {commit[:7]}: {locks.said(error, 'model', hub)}") from error
     return downloaded, {"source": "hub", "hub": hub, "revision": revision, "commit": commit}
 
 
 def check_encoder(folder: str | Path) -> None:
-    """Check that the config and weights of an encoder are there and whole. Files in PyTorch's own format are not opened.
+    """Check that the config and weights of an encoder exist and are not cut short. Pickled weights are not opened.
 
     Raises:
         FileNotFoundError: the folder is missing.
@@ -256,12 +262,13 @@ def check_encoder(folder: str | Path) -> None:
 
 
 def _remedy(folder: Path) -> tuple[str, list[Path]]:
-    """What to do about a damaged encoder, and what has to be deleted for it. Folders of one's own are never deleted."""
+    """The advice for a damaged encoder, and the paths to delete before it is made again. User folders are never
+    deleted."""
     return whole_again(folder), [folder] if is_result(folder) else []
 
 
 def _check_config(folder: Path) -> None:
-    """Raise Damaged if an encoder's config.json is damaged or of a type of which no encoder can be."""
+    """Raise Damaged if an encoder's config.json is damaged, or if its model type is not that of an encoder."""
     again, made = _remedy(folder)
     try:
         config = checkpoints.config_of(folder)
@@ -274,7 +281,7 @@ def _check_config(folder: Path) -> None:
 
 
 def token_ids(folder: str | Path) -> dict[str, int]:
-    """Token -> id, of the tokenizer.json in a folder.
+    """Token -> id, from the tokenizer.json in a folder.
 
     Raises:
         ValueError: the file is missing or damaged.
@@ -294,16 +301,17 @@ def token_ids(folder: str | Path) -> dict[str, int]:
 
 
 def older_tokenizer(names: Iterable[str]) -> str | None:
-    """The file, among those with these names, from which transformers makes a tokenizer.json; None if there is none."""
+    """The first of these file names from which transformers can make a tokenizer.json; None if there is no such
+    file."""
     return next((name for pattern in OLDER for name in sorted(names) if fnmatch(name, pattern)), None)
 
 
 def without_tokenizer(place: str, names: Collection[str]) -> str:
-    """The problem of a folder or repository without tokenizer.json, and the way out.
+    """The error message for a folder or repository without tokenizer.json.
 
     Args:
-        place: where the folder is, or which repository it is.
-        names: those of its files.
+        place: the path of the folder, or the name of the repository, for the message.
+        names: the names of the files there.
     """
     older = older_tokenizer(names)
     if older is None:
@@ -317,16 +325,16 @@ def without_tokenizer(place: str, names: Collection[str]) -> str:
 
 
 def check_fits(tokenizer: Path, encoder: Path, origin: Path | None = None) -> int | None:
-    """Check that an encoder has an embedding for every token of a tokenizer, and can take the tokenizer's padding.
+    """Check that an encoder has an embedding for every token of a tokenizer, and can use the tokenizer's padding.
 
-    An encoder whose config.json has another id of padding can take it, unless it counts positions by this id.
+    If config.json has another padding id, the encoder can still use the tokenizer's, unless it counts positions by it.
 
     Args:
         encoder: a folder with weights as safetensors.
         origin: the folder from which the encoder is copied, for errors.
 
     Returns:
-        The id of padding of the tokenizer, if config.json has another one.
+        The padding id of the tokenizer if config.json has another one; otherwise None.
 
     Raises:
         ValueError: config.json or the tokenizer is damaged; the tokenizer has token ids without an
@@ -350,7 +358,7 @@ def check_fits(tokenizer: Path, encoder: Path, origin: Path | None = None) -> in
             "model.safetensors is from"
         )
     try:
-        # Config.json may leave the id out, and the type has a default.
+        # If config.json lacks the id, the default of the model type is used.
         padding = CONFIG_MAPPING[config["model_type"]].from_dict(config).pad_token_id
     except Exception as error:  # Transformers raises errors of many types.
         raise Damaged(
@@ -367,7 +375,7 @@ def check_fits(tokenizer: Path, encoder: Path, origin: Path | None = None) -> in
 
 
 def _padding(tokenizer: Path, ids: Collection[str]) -> str | None:
-    """The token that fills the ends of a batch: the one that the tokenizer's files name, or a token with one of the usual names."""
+    """The padding token: the token that the tokenizer's files name, or else a token with one of the usual names."""
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         try:
             token = json.loads((tokenizer / name).read_text(encoding="utf-8"))["pad_token"]
@@ -380,7 +388,7 @@ def _padding(tokenizer: Path, ids: Collection[str]) -> str | None:
 
 
 def _special_tokens(tokenizer: Path) -> list[str]:
-    """The special tokens that the files of a tokenizer beside tokenizer.json name."""
+    """The special tokens in the files of a tokenizer other than tokenizer.json."""
     named: list[Any] = []
     for file in ("tokenizer_config.json", "special_tokens_map.json"):
         try:
@@ -406,8 +414,10 @@ def repadded(before: int | None, padding: int) -> str:
 
 @contextmanager
 def whole_folder(folder: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `folder`. If the block succeeds, its files replace those in `folder`, of an encoder
-    config.json and then the weights last, because an encoder that has weights is complete."""
+    """Yield a temporary folder next to `folder`. If the block succeeds, its files replace the files in `folder`.
+
+    config.json and then the weights are moved last, because an encoder counts as complete once it has weights.
+    """
     folder = Path(folder)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
@@ -429,5 +439,5 @@ def whole_folder(folder: str | Path) -> Iterator[Path]:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write JSON as transformers does."""
+    """Write JSON in the layout of transformers."""
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,4 +1,5 @@
-"""Data of a task that come from the Hub, from local files or from a place of a package: a parquet file for each split and language or pair."""
+"""Fetch the data of a task from the Hub, local files or a place of a package, and write a parquet file for each split
+and language or pair."""
 
 import json
 import re
@@ -21,11 +22,11 @@ from xlgrid.tasks import Columns, Task, task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Fewer training examples are remarked: they do not fill a batch of the usual size.
+# The log has a remark if there are fewer training examples. They would not fill a batch of the usual size.
 FEW = 32
-# Values that an error lists at most.
+# An error lists at most this many values.
 _SHOWN = 20
-# The column that is read as numbers, whatever the type of the file, and a number there, which tokens keep in 32 bits.
+# The values of this column are read as whole numbers, even from csv and tsv. Tokens files store them in 32 bits.
 _DEPTH = "depth"
 _WHOLE = re.compile(r"\s*-?[0-9]{1,9}(\.0*)?\s*")
 
@@ -52,7 +53,8 @@ def fetch_data(
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: a field of `source` or a split does not exist, `source` does not suit the task; or as `read_data`.
+        ValueError: a field of `source` or a split does not exist, `source` does not suit the task, or `read_data`
+            fails.
     """
     described = task(kind, columns)
     if split not in SPLITS:
@@ -66,19 +68,19 @@ def fetch_data(
 
 
 def read_data(origin: Origin, described: Task, language: str, split: str, lock: str | Path) -> "pa.Table":
-    """The rows of a split of a task in a language or pair: a table with the task's columns, whose metadata count the corrections of
-    answers, if there are any (`corrections`, as JSON).
+    """The rows of a split of a task in a language or pair, as a table with the task's columns.
 
-    A pair is joined from its two languages row by row, unless the origin has it as such, see `Origin`: the second
-    input comes from the second language and all else from the first (Foroutan et al. 2023).
+    If answers were corrected, the metadata entry `corrections` has their numbers as JSON. A pair is joined from its two
+    languages row by row, unless the origin has the pair itself (see `Origin.has_pair`): the second input comes from the
+    second language, and all other columns from the first language (Foroutan et al. 2023).
 
     Args:
         lock: the lock file; an origin of local files needs none.
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: the origin does not have the language; the Hub refuses; data are damaged, empty or not what the task needs;
-            the task has no pairs, or the rows of a pair's languages are not parallel.
+        ValueError: the origin does not have the language; the Hub refuses access; data are damaged, empty or do not
+            suit the task; the task has no pairs, or the rows of a pair's languages are not parallel.
     """
     codes = Target(language).languages
     has_pairs_only = described.head.has_pairs_only
@@ -106,7 +108,7 @@ def read_data(origin: Origin, described: Task, language: str, split: str, lock: 
 
 
 def few_rows(split: str, rows: int, described: Task) -> str | None:
-    """A remark on training data of so few rows that hardly anything can be learnt from them; None if there are more."""
+    """A remark for the log if a training set has fewer than `FEW` rows; otherwise None."""
     if split != "train" or rows >= max(FEW, len(described.labels)):
         return None
     labels = f" for {len(described.labels)} labels" if described.labels else ""
@@ -116,8 +118,8 @@ def few_rows(split: str, rows: int, described: Task) -> str | None:
 def fetch_table(
     source: Origin, described: Task, language: str, split: str, lock: str | Path
 ) -> tuple["pa.Table", str, dict[str, int]]:
-    """A split of a source in a language, its rows selected and its columns renamed; a name for it in messages; and the numbers of
-    corrections, see `xlgrid.heads.head.Head.prepared`, which the log has, too.
+    """A split of a source in a language, after selecting rows and renaming columns; a name for it in messages; and the
+    numbers of corrections by kind, see `xlgrid.heads.head.Head.prepared`. The log has these numbers, too.
 
     Raises:
         FileNotFoundError: a local file does not exist.
@@ -137,13 +139,13 @@ def fetch_table(
 
 
 def checked(table: "pa.Table", described: Task, where: str, notes: Mapping[str, str] | None = None) -> "pa.Table":
-    """The columns of a task, from rows that were read from `where` and are checked; the log has remarks about them.
+    """Check rows that were read from `where`, print remarks about them, and return the columns of the task.
 
     Args:
-        notes: the metadata of the table, which `xlgrid.data.formats.notes` reads from its file.
+        notes: the metadata of the table's file.
 
     Raises:
-        ValueError: a row is not what the task needs.
+        ValueError: a row does not suit the task.
     """
     described.check(table, where)
     if problem := described.head.problem_of_all(table):
@@ -205,8 +207,11 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
 
 
 def _with_numbers(table: "pa.Table", described: Task, where: str) -> "pa.Table":
-    """The table with whole numbers in the column `depth`, which curricula compare; in csv and tsv they are text. Without the column
-    if a value is no whole number, because it means something else then. A column that the task reads stays as it is."""
+    """Convert the column `depth`, which curricula compare, to whole numbers; in csv and tsv it is text.
+
+    If a value is not a whole number, the column has another meaning and is removed. If the task itself reads the
+    column, it stays as it is.
+    """
     import pyarrow as pa
 
     if _DEPTH not in table.column_names or _DEPTH in (*described.inputs, described.target):
@@ -262,7 +267,7 @@ def _part(table: "pa.Table", path: str, where: str) -> "pa.ChunkedArray":
 
 
 def _labelled(table: "pa.Table", described: Task, names: Mapping[str, str]) -> "pa.Table":
-    """The table with the labels of the task; a value that is no label stays, and the task's check names it."""
+    """Translate labels of the source to labels of the task. Unknown values stay, and the task's check reports them."""
     target = described.target
     if target not in table.column_names:
         return table

@@ -1,4 +1,4 @@
-"""Data of a task that are generated: meanings once, and their rows in each language or pair."""
+"""Generate the data of a task: its meanings once, and then rows with these meanings in each language or pair."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ _SHARES = (0.7, 0.1, 0.2)
 
 
 def sizes(n: int, group: int = 1) -> tuple[int, int, int]:
-    """Examples in train, dev and test: 70, 10 and 20 percent of `n`, in multiples of `group`; test takes the rest.
+    """The numbers of examples in train, dev and test: 70, 10 and 20 percent of `n`, in multiples of `group`. Test gets
+    the rest.
 
     Raises:
         ValueError: `n` is too small for three splits.
@@ -32,7 +33,8 @@ def sizes(n: int, group: int = 1) -> tuple[int, int, int]:
 
 
 def make_meanings(kind: str, options: dict[str, Any], out: str | Path) -> None:
-    """Generate the meanings of a task, which every language expresses: a parquet file with columns `split` and `meaning`.
+    """Generate the meanings of a task, as a parquet file with the columns `split` and `meaning`. Every language
+    expresses the same meanings.
 
     Raises:
         ValueError: the task cannot be generated, or an option does not exist or does not suit the others.
@@ -49,7 +51,8 @@ def make_meanings(kind: str, options: dict[str, Any], out: str | Path) -> None:
 
 
 def make_data(kind: str, options: dict[str, Any], language: str, meanings: str | Path, folder: str | Path) -> None:
-    """Write the data of a language or pair to `folder`/{train,dev,test}.parquet; row i has the same meaning in every one.
+    """Write the data of a language or pair to `folder`/{train,dev,test}.parquet. Row i has the same meaning in every
+    language.
 
     Raises:
         FileNotFoundError: there is no file of meanings.

@@ -11,14 +11,14 @@ from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
 from xlgrid.base.yaml_files import read_yaml
 
-# The branch in which the Hub keeps each data set as parquet files, in a folder for each configuration.
+# The branch with the Hub's copy of a data set as parquet files, in a folder for each configuration.
 PARQUET_BRANCH = "refs/convert/parquet"
-# What to write where a data set is a script, and how the Hub knows who asks.
+# Two pieces of advice in errors: for a data set that is a script, and for a repository that needs a login.
 WITHOUT_SCRIPT = (
     f'write `revision: {PARQUET_BRANCH}` with `files: "{{name}}/{{split}}/*.parquet"`, or the path of a file in the repository as `files` with '
     "`quotes` or `columns`"
 )
-# Seconds that the Hub has to answer a check.
+# A check waits at most this many seconds for the Hub's answer.
 PATIENCE = 10.0
 LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 
@@ -69,7 +69,7 @@ def _kept(lock: Path, key: str, value: Callable[[], str]) -> str:
 
 
 def read_lock(lock: str | Path) -> dict[str, str]:
-    """All locked commits by "kind/repo@revision", and all checksums by address; none if there is no file.
+    """All locked commits by "kind/repo@revision", and all checksums by address; empty if there is no lock file.
 
     Raises:
         ValueError: the file is not YAML, or a value is neither a commit nor a checksum.
@@ -105,8 +105,8 @@ def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> An
         seconds: the longest wait for an answer; None for the library's own limit.
 
     Raises:
-        Unreachable: there is no answer.
-        ValueError: the Hub does not know the repository or the revision, or shows it to nobody without permission.
+        Unreachable: the Hub does not answer.
+        ValueError: the Hub does not know the repository or the revision, or does not permit access to it.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
@@ -120,7 +120,7 @@ def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> An
 
 
 def said(error: Exception, kind: str, repo: str, revision: str = "") -> str:
-    """An error of the Hub or of a library that reads from it, as a phrase with what to do where that is known."""
+    """Describe an error of the Hub, or of a library that reads from it, as a phrase; with advice if there is any."""
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     text = f"{type(error).__name__}: {error}"
@@ -136,7 +136,7 @@ def said(error: Exception, kind: str, repo: str, revision: str = "") -> str:
 
 
 def admits(kind: str, repo: str) -> bool:
-    """Whether the token of this machine, if there is one, gives access to a gated repository; also where the Hub does not answer."""
+    """Whether this machine's token, if any, gives access to a gated repository. True if the Hub does not answer."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import GatedRepoError
 
@@ -150,13 +150,13 @@ def admits(kind: str, repo: str) -> bool:
 
 
 def closed(kind: str, repo: str) -> str:
-    """That a repository is gated, and what to do."""
+    """A phrase saying that a repository is gated, and how to get access."""
     where = f"https://huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repo}"
     return f"gated: ask for access at {where}, then {LOG_IN}"
 
 
 def _revisions(kind: str, repo: str) -> list[str]:
-    """The branches and tags of a repository, as far as the Hub lists them."""
+    """The branches and tags of a repository; empty if the Hub does not list them."""
     from huggingface_hub import HfApi
 
     try:

@@ -1,7 +1,7 @@
-"""Places of data that are neither on the Hub nor files of a type that xlgrid reads, such as a database.
+"""Places of data that xlgrid cannot read itself, such as a database.
 
-A place is a subclass of `Place` of an installed package, which declares it as an entry point of the group `xlgrid.places`. The name of the
-entry point is the `kind` of the place.
+A place is a subclass of `Place` that an installed package declares as an entry point of the group `xlgrid.places`. The
+name of the entry point is the `kind` of the place.
 """
 
 from abc import abstractmethod
@@ -26,11 +26,12 @@ class Place(Strict):
     kind: str
 
     def files(self, language: str, split: str) -> list[str]:
-        """The files, as paths from the project's folder, from which a split in a language is read: a change of one reads it again.
+        """The files from which a split in a language is read, as paths from the project's folder. If a file changes,
+        the split is read again.
 
         Args:
-            language: a language or pair, as the place names it (`names` of the study).
-            split: likewise (`splits`).
+            language: the place's name of a language or pair (`names` in the study).
+            split: the place's name of the split (`splits` in the study).
         """
         return []
 
@@ -39,7 +40,7 @@ class Place(Strict):
         """The rows of a split in a language, before the settings of the study select rows and rename columns.
 
         Args:
-            language, split: as for `files`.
+            language, split: see `files`.
 
         Raises:
             OSError, ValueError: the place cannot be read; the message names it, and says what to do.
@@ -47,7 +48,7 @@ class Place(Strict):
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Whether a class is a place of this name."""
+    """Whether an object is the class of the places of this kind."""
     return (
         isinstance(value, type) and issubclass(value, Place) and name in get_args(value.model_fields["kind"].annotation)
     )
@@ -63,7 +64,7 @@ ALL_PLACES = Extensible[type[Place]](
 
 
 def _place_of(fields: Any) -> Any:
-    """The place that a study describes; what is no mapping, such as a place, as it is."""
+    """The place that a mapping from a study describes. Any other value, such as a `Place`, is returned."""
     if not isinstance(fields, Mapping):
         return fields
     if not isinstance(kind := fields.get("kind"), str):

@@ -1,4 +1,4 @@
-"""Where encoders, tokenizers and adapters are published, and what is known of encoders on the Hub before they are fetched."""
+"""Where encoders, tokenizers and adapters come from, and the known configurations of some encoders on the Hub."""
 
 from typing import Any, NamedTuple
 
@@ -39,12 +39,12 @@ _DEBERTA: dict[str, Any] = {
     "share_att_key": True,
     "pos_att_type": ["p2c", "c2p"],
 }
-# The ends of the names of the published X-MODs, and their numbers of languages.
+# The suffixes of the names of the published X-MODs (`facebook/xmod-base`, ...) -> their numbers of languages.
 _XMOD = {"base": 81, "base-13-125k": 13, "base-30-125k": 30, "base-30-195k": 30, "base-60-125k": 60}
 _XMOD |= {"base-60-265k": 60, "base-75-125k": 75, "base-75-269k": 75}
-# What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
-# transformers for its model type; and the sizes of those with which an encoder from scratch can begin, which are compared without
-# transformers.
+# The known entries of config.json of encoders on the Hub, for checks before they are fetched: the entries that differ
+# from the defaults of transformers for the model type. Encoders with which an encoder from scratch can begin have their
+# sizes, too, because these are compared without transformers.
 HUB: dict[str, dict[str, Any]] = {
     "google-bert/bert-base-multilingual-cased": _BASE | {"model_type": "bert", "vocab_size": 119547},
     "distilbert/distilbert-base-multilingual-cased": {"model_type": "distilbert", "vocab_size": 119547},
@@ -86,7 +86,7 @@ class Repository(NamedTuple):
 
 
 class Obtained(Strict):
-    """A part of a study with files that are obtained somewhere: from the Hub, from a folder, or by a training here."""
+    """A part of a study with files that come from the Hub, from a folder, or from a training here."""
 
     @property
     def repository(self) -> Repository | None:

@@ -1,4 +1,4 @@
-"""What is unusual about the texts and words of a file but no error: each remark is a clause for the log of the data."""
+"""Remarks for the log about texts and words that are unusual but not an error."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
     from xlgrid.tasks import Task
 
-# The control characters of Unicode but tabs and ends of lines, marks of byte order within a text, and characters that stand for bytes that
-# somebody could not decode.
+# Control characters of Unicode except tabs and line ends, byte order marks within a text, and replacement characters,
+# which stand for bytes that could not be decoded.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ufffd]")
-# More words than any sentence has, and more than the only sentence of a file has.
+# A sentence with more words than this is unusual; the second number is for a file with only one sentence.
 _LONGEST, _ONLY = 1000, 100
 
 
@@ -38,11 +38,11 @@ def text_remarks(table: "pa.Table", described: "Task") -> Iterator[str]:
 
 
 def strings(value: Any) -> Iterable[str]:
-    """The texts in a value of a column: itself, or the items of a list."""
+    """The texts in a value of a column: the value itself, or the items of a list."""
     return [value] if isinstance(value, str) else value if isinstance(value, list) else ()
 
 
 def _first_mark(value: Any) -> str:
-    """The first of these characters in a value of a column; "" if there is none."""
+    """The first character in a value of a column that matches `_CONTROL`; "" if there is none."""
     found = (_CONTROL.search(text) for text in strings(value) if isinstance(text, str))
     return next((match[0] for match in found if match), "")

@@ -1,4 +1,4 @@
-"""The sources of a task's data: which of several origins has a split in a language."""
+"""The key `data` of a task, with one or more origins; find the origin of a split in a language."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,10 +24,10 @@ ORIGINS: tuple[type[Origin], ...] = (Hub, Files, Pools, OfPackage)
 
 
 def origin_of(fields: Any) -> Any:
-    """The origin that the keys of an entry describe; what is no mapping, such as an origin, as it is.
+    """The origin that a mapping from a study describes. Any other value, such as an `Origin`, is returned.
 
     Raises:
-        ValueError: the keys are those of no origin, or of several; or their values are wrong.
+        ValueError: the keys belong to no kind of origin or to several, or a value is wrong.
     """
     return _chosen(fields, ORIGINS, "data come from either `hub` or `local`, or from a `place` of a package")
 
@@ -48,16 +48,18 @@ def _chosen(fields: Any, kinds: tuple[type[Origin], ...], allowed: str) -> Any:
     return fitting[0].model_validate(given)
 
 
-# The keys of all origins, of which the JSON Schema and the reference of the study file are made. No entry of a study is of this class.
+# This class combines the keys of all origins for the JSON Schema and the reference of the study file. It has no
+# instances.
 class AllKeys(*reversed(ORIGINS)):  # type: ignore[misc]
-    """The place of data that are not generated: a repository on the Hub (`hub`), at a commit that the lock file keeps, or local files (`local`),
-    or a place that a package reads (`place`).
+    """The origin of data that are not generated: a repository on the Hub (`hub`) at the commit in the lock file, local
+    files (`local`), or a place that a package reads (`place`).
 
-    A pair (en-fr: the first input, such as a context or premise, in English, the second in French) is joined from the rows of its two
-    languages, unless the source has the pair as such: in a file (`translations/en-fr/train.jsonl`), or as a configuration in `names`.
+    In the pair en-fr, the first input, such as a context or premise, is in English, and the second input is in French.
+    A pair is joined from the rows of its two languages, unless the origin has the pair itself, in a file such as
+    `translations/en-fr/train.jsonl` or as a configuration in `names`.
 
-    A study that extends another replaces its `hub` by `{hub: null, name: null, local: ...}`. Files that were downloaded
-    from the Hub keep their names with `splits: {dev: validation}`.
+    A study that extends another study can replace its `hub` by `{hub: null, name: null, local: ...}`. Add
+    `splits: {dev: validation}` to use files from the Hub under their names there.
     """
 
     @classmethod
@@ -75,7 +77,7 @@ TextOrigin = Annotated[SerializeAsAny[OfFiles], BeforeValidator(_text_of, json_s
 
 
 class WithOrigin(Strict):
-    """Settings that stand in one mapping with those of an origin."""
+    """Settings whose keys are in the same mapping as the keys of an origin."""
 
     origin: SerializeAsAny[Origin]
 
@@ -102,7 +104,7 @@ class WithOrigin(Strict):
 
 
 class Made(WithOrigin):
-    """Data of a task that a rule of a part makes from the rows of an origin.
+    """Data of a task that a rule, for instance of a package, makes from the rows of an origin.
 
     A package declares a subclass as an entry point of the group `xlgrid.made_data`, whose name is the key under `data` of a task.
 
@@ -116,17 +118,17 @@ class Made(WithOrigin):
 
     @abstractmethod
     def has(self, split: str, language: str) -> bool:
-        """Whether a split in a language is made by the rule."""
+        """Whether the rule makes a split in a language."""
 
     @abstractmethod
     def makes(self) -> Iterable[tuple[str, str]]:
-        """Languages and splits that the rule makes."""
+        """The pairs of a language and a split that the rule makes."""
 
     def check_task(self, task: Task) -> None:
         """Raise ValueError if the data do not suit a task."""
 
     def of_rows(self, task: Task) -> Task:
-        """The task as the rows of the origin are, before the rule has read them."""
+        """The task that describes the rows of the origin, before the rule changes them."""
         return task
 
     @abstractmethod
@@ -138,11 +140,11 @@ class Made(WithOrigin):
         """The settings of the rule's command."""
 
     def problems(self, study: "Study", task: str) -> Iterator[str]:
-        """Each mistake in a study as `key: what is wrong`."""
+        """Each mistake in a study as `key: problem`."""
         yield from ()
 
     def problems_of_plan(self, plan: "Plan", task: str) -> Iterator[str]:
-        """Each mistake that the plan shows as `place: what is wrong`."""
+        """Each mistake that only the plan shows, as `place: problem`."""
         yield from ()
 
 
@@ -156,19 +158,28 @@ ALL_MADE = Extensible[type[Made]](
 
 
 class DataSource(WithOrigin):
-    """The place of the test set and, unless `train` and `dev` name others, of the training and dev sets:
-    `{hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: {hub: rajpurkar/squad, languages: [en]}, dev: ...}`.
+    """The origin of the test set and, unless `train` and `dev` name other origins, of the training and dev sets.
+    Example:
 
-    `test` is another place of the test sets in the languages that it lists, and `translated` another place of the training and dev
-    sets: `translated: {local: "translations/{language}/{split}.jsonl", languages: [de, fr]}`.
+        data:
+          hub: google/xquad
+          name: "xquad.{language}"
+          splits: {test: validation}
+          train: {hub: rajpurkar/squad, languages: [en]}
+          dev: {hub: rajpurkar/squad, languages: [en]}
+
+    `test` is another origin of the test sets in the languages that it lists. `translated` is another origin of the
+    training and dev sets in its languages:
+    `translated: {local: "translations/{language}/{split}.jsonl", languages: [de, fr]}`.
     """
 
-    train: AnyOrigin | None = Field(None, description="another place of the training set; absent: that of the test set")
-    dev: AnyOrigin | None = Field(None, description="another place of the dev set; absent: that of the test set")
-    test: AnyOrigin | None = Field(None, description="another place of the test sets in the `languages` that it lists")
+    train: AnyOrigin | None = Field(None, description="origin of the training set; absent: the same as of the test set")
+    dev: AnyOrigin | None = Field(None, description="origin of the dev set; absent: the same as of the test set")
+    test: AnyOrigin | None = Field(None, description="another origin of the test sets in the `languages` that it lists")
     translated: AnyOrigin | None = Field(
         None,
-        description="another place of the training and dev sets in the `languages` that it lists, such as translations",
+        description="another origin of the training and dev sets in the `languages` that it lists: translations, for "
+        "instance",
     )
     made: dict[str, SerializeAsAny[Made]] = {}
 
@@ -182,7 +193,7 @@ class DataSource(WithOrigin):
         if unlike := [key for key in others if not ALL_MADE.get(key)]:
             raise ValueError(unknown("key", unlike[0], [*known, *ALL_MADE.names()]))
         kinds = {key: ALL_MADE.find(key) for key in others if fields[key] is not None}
-        # A model of these keys lets an error name its key.
+        # Validation with a model of these keys gives errors that name the key.
         read: Any = create_model("Made", **{key: (kind, ...) for key, kind in kinds.items()})  # type: ignore[call-overload]
         made = read.model_validate({key: fields[key] for key in kinds})
         rest = {key: value for key, value in fields.items() if key not in others}
@@ -193,7 +204,7 @@ class DataSource(WithOrigin):
         for name, origin in (("test", self.test), ("translated", self.translated)):
             if origin and not origin.languages:
                 raise ValueError(
-                    f"`{name}` is for some languages: list them in it as `languages`, or write it in place of all"
+                    f"`{name}` must list its languages: add `languages` to it, or make it the origin of all languages"
                 )
         return self
 
@@ -207,7 +218,8 @@ class DataSource(WithOrigin):
         return schema
 
     def of(self, split: str, language: str) -> Origin:
-        """The origin of a split in a language; of a split that a rule makes, that of the rows from which it is made."""
+        """The origin of a split in a language. If a rule makes the split, this is the origin of the rule's input
+        rows."""
         if made := self.made_of(split, language):
             return made.origin
         of_some = self.test if split == "test" else self.translated
@@ -217,11 +229,11 @@ class DataSource(WithOrigin):
         return origin if is_repaired else origin.model_copy(update={"misplaced": None})
 
     def made_of(self, split: str, language: str) -> Made | None:
-        """What makes a split in a language from rows of an origin; None if the split is read as it is."""
+        """The entry whose rule makes a split in a language; None if the split is read directly from its origin."""
         return next((made for made in self.made.values() if made.has(split, language)), None)
 
     def check_task(self, task: Task) -> None:
-        """Raise ValueError if settings of a split, or data that a rule makes, do not suit a task."""
+        """Raise ValueError if the settings of an origin, or data that a rule makes, do not suit a task."""
         for made in self.made.values():
             made.check_task(task)
         for origin in filter(None, (self.origin, self.train, self.dev, self.test, self.translated)):
@@ -229,7 +241,7 @@ class DataSource(WithOrigin):
 
 
 def no_data(name: str, source: Origin, split: str, language: str) -> str:
-    """The error that the source of a split does not have a language, and what to do."""
+    """The error message if the origin of a split does not have a language."""
     others = "" if split == "test" else f", or give `data.{split}` another source"
     return (
         f"{name} has no {split} data in {language}: {source}, where they come from, has "

@@ -1,4 +1,4 @@
-"""What is done to rows that are read one after another, in memory that does not grow with the rows."""
+"""Select and join rows while they are streamed, so that memory does not grow with their number."""
 
 import sys
 import time
@@ -10,14 +10,14 @@ from xlgrid.data.formats import Rows
 from xlgrid.data.origins.files import OfFiles
 from xlgrid.data.origins.origin import is_wanted
 
-# Characters that a document has at most. It is in memory as a whole.
+# A document may have at most this many characters, since it is kept in memory as a whole.
 _LONGEST = 10**7
-# Values that an error lists at most.
+# An error lists at most this many values.
 _SHOWN = 20
 
 
 class Progress:
-    """Lines on stderr about long work, at most one every so many seconds."""
+    """Prints lines about the progress of long work on stderr, at most one every `seconds` seconds."""
 
     def __init__(self, seconds: float = 10) -> None:
         self.seconds, self.last = seconds, time.monotonic()
@@ -35,7 +35,7 @@ class Progress:
 
 
 def documents(lines: Rows, where: str) -> Rows:
-    """The documents of a text: lines up to an empty one, joined by line breaks."""
+    """The documents of a text. An empty line ends a document; its lines are joined by line breaks."""
     document: list[str] = []
     length = 0
     with closing(lines):
@@ -56,12 +56,12 @@ def documents(lines: Rows, where: str) -> Rows:
 
 
 def selected(source_rows: Rows, source: OfFiles, where: str) -> Generator[tuple[int, Any], None, None]:
-    """Number and first value of each row that `where` and `limit` of a source select by the values after the first.
+    """The number and the first value of each row that `where` and `limit` of a source select.
 
-    Rows are numbered from 0 after the selection by `where`.
+    The other values of a row are those of the columns in `where`. The selected rows are numbered from 0.
 
     Raises:
-        ValueError: no row is as `where` says.
+        ValueError: no row matches `where`.
     """
     # Column of `where` -> some values of the rows that it rejected.
     rejected: dict[str, set[str]] = {column: set() for column in source.where}

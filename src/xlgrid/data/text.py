@@ -1,4 +1,5 @@
-"""Plain text to pre-train encoders on; texts with one id are parallel in all natural, and in all artificial languages."""
+"""Text for the pre-training of encoders. Generated texts with the same id are translations in all natural languages,
+and in all artificial languages."""
 
 import json
 from collections.abc import Generator, Iterator, Sequence
@@ -18,9 +19,9 @@ from xlgrid.synthetic.artificial import Dials, is_artificial
 from xlgrid.synthetic.customs import Customs
 from xlgrid.synthetic.texts import TextOptions, generated
 
-# Characters of fetched text that are kept in memory until they are written as a row group.
+# The number of characters of fetched text that are collected in memory and then written as a row group.
 _GROUP = 2**23
-# The entry of a fetched text's metadata with its `End`, unless the text was cut before.
+# The entry with the `End` of a fetched text in the file's metadata. It is missing if `most_characters` cut the text.
 END = "xlgrid end"
 
 
@@ -28,47 +29,49 @@ class End(NamedTuple):
     """Where a text ends.
 
     Attributes:
-        row: the number of its last row, -1 without rows.
-        text: the number of its last row with text.
+        row: the number of the last row, from 0; -1 if there are no rows.
+        text: the number of the last row with text.
     """
 
     row: int = -1
     text: int = -1
 
     def after(self, number: int, text: str) -> "End":
-        """The end after one more row."""
+        """The `End` after adding a row with this number and text."""
         return End(number, number if text.strip() else self.text)
 
 
 def differ(ends: Sequence[End]) -> bool:
-    """Whether one of several parallel texts has text after the last row of another one."""
+    """Whether any of several parallel texts has text after the last row of another text."""
     return max(end.text for end in ends) > min(end.row for end in ends)
 
 
 class TextSettings(Strict):
-    """Text in every language of a study: generated text has the same meanings in all languages of one kind.
+    """Text in every language of a study. By default, it is generated, with the same meanings in all natural languages,
+    and in all artificial languages.
 
-    Natural languages may have text from the Hub or from local files instead. The data of XNLI with `column: premise` are
-    parallel text, the training premises (Foroutan et al. 2023, section 4.2). This is Wikipedia, of which no more is
-    downloaded than `most_characters` in each language (Pfeiffer et al. 2020, section 5):
+    Natural languages may have text from the Hub or from local files instead. For example, XNLI with `column: premise`
+    is parallel text: its training premises (Foroutan et al. 2023, section 4.2). This downloads at most
+    `most_characters` of Wikipedia in each language (Pfeiffer et al. 2020, section 5):
 
         text:
           data: {hub: wikimedia/wikipedia, name: "20231101.{language}"}
           column: text
           most_characters: 100_000_000
 
-    These are the files of CC-100 as released, `en.txt.xz` and so on, in which an empty line ends a document:
+    This reads the files of CC-100 as they are published, such as `en.txt.xz`, where an empty line ends a document:
 
         text: {data: {local: "cc100/{language}.txt.xz"}, documents: true}
 
-    A language that only you have text for, natural or artificial, has a file in `files: {xx: path/to/my.txt}`.
+    To use your own text in a language, natural or artificial, name its file in `files: {xx: path/to/my.txt}`.
     """
 
     sentences: PositiveInt = Field(default=6000, description="rows of a generated text")
     seed: Seed = Field(
         default=1,
-        description="decides the generated texts. Text in artificial languages, with more rows than the `n` of a generated task of the same "
-        "seed, contains all sentences of its test set; with another seed, about one in ten. Tasks have seed 0 by default",
+        description="seed of the generated texts. If a generated task has the same seed, and its `n` is less than the "
+        "number of rows, text in artificial languages contains all sentences of the task's test set; with another "
+        "seed, it contains about one in ten. The default seed of tasks is 0",
     )
     dials: Dials = Field(default=Dials(), description="how much the artificial languages of generated texts differ")
     customs: Customs = Field(
@@ -99,7 +102,7 @@ class TextSettings(Strict):
     )
     once: str | None = Field(
         default=None,
-        description="a language; of the rows of `data` whose texts in this language are equal, keep the first only",
+        description="a language; if rows of `data` have the same text in this language, keep only the first of them",
     )
 
     @model_validator(mode="after")
@@ -140,12 +143,13 @@ class TextSettings(Strict):
             return [self.files[language]]
         if not self.fetches(language) or self.data is None:
             return []
-        # `once` compares the rows with those of another language.
+        # With `once`, the rows of another language are read, too.
         codes = dict.fromkeys([language, *filter(None, [self.once])])
         return [path for code in codes for path in self.data.paths(code, "train")]
 
     def concerning(self, language: str) -> dict[str, Any]:
-        """The settings on which the text in a language depends, as JSON; a change of others does not make the text again."""
+        """The settings on which the text in a language depends, as JSON. Changing other settings does not remake the
+        text."""
         settings = self.model_dump(mode="json", exclude_defaults=True)
         if language in self.files:
             names = ["files", "most_characters", "documents" if formats.is_lines(self.files[language]) else "column"]
@@ -156,7 +160,7 @@ class TextSettings(Strict):
             settings["data"] = source and source.model_dump(mode="json", exclude_defaults=True)
         else:
             names = ["sentences", "seed", *(["dials", "customs"] if is_artificial(language) else ["options"])]
-            # The seed is stated because its default was once another one, of which there may be results.
+            # The seed is always stated, because earlier versions had another default.
             settings["seed"] = self.seed
         # The order is that of the fields, because the settings are compared as text.
         return {name: settings[name] for name in type(self).model_fields if name in names and name in settings}
@@ -165,20 +169,23 @@ class TextSettings(Strict):
 def make_text(
     language: str, out: str | Path, settings: TextSettings | None = None, lock: str | Path | None = None
 ) -> None:
-    """Write a parquet file with the columns `id` and `text`; a name in .txt gets the sentences of an artificial language.
+    """Write the text in a language as a parquet file with the columns `id` and `text`. For an artificial language,
+    `out` may also end in .txt; then each line is a sentence.
 
-    `xlgrid.synthetic.texts.generated` says what generated texts tell. Their ids are 0, 1, ...
+    Generated texts (see `xlgrid.synthetic.texts.generated`) have the ids 0, 1, ... Fetched text is the training split
+    of its source. The ids are the row numbers, and rows without text are left out. If texts are used in pairs, row i
+    must be parallel in all languages.
 
-    Fetched text is that of the training split, and ids are the numbers of its rows, of which those without text are left out. Where texts are paired, row i must be
-    parallel in all languages. XNLI repeats a premise for up to three hypotheses, in rows that are apart. `once: en` keeps
-    the rows whose English text occurs in no earlier row, the same rows in every language, and numbers them, so that ids stay parallel even
-    if a translator rendered one sentence in two ways, or two sentences alike. Without `once`, memory does not grow with
-    the text. Long work prints its progress on stderr.
+    XNLI repeats a premise for up to three hypotheses, in rows that are not adjacent. `once: en` keeps only rows whose
+    English text does not occur in an earlier row, and numbers them 0, 1, ... These are the same rows in every language,
+    so ids stay parallel even if a translator translated one sentence in two ways, or two sentences to the same one.
+
+    Without `once`, memory does not grow with the text. Progress is printed on stderr.
 
     Args:
-        language: a code.
-        out: where to write.
-        settings: None for the defaults.
+        language: the code of the language.
+        out: the path of the file.
+        settings: the settings of the study; None uses the defaults.
         lock: the lock file, see `xlgrid.data.lock`; only text from the Hub needs it.
 
     Raises:
@@ -212,14 +219,14 @@ def make_text(
 def fetched_text(
     language: str, settings: TextSettings, lock: str | Path | None
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
-    """Ids and texts of a language, read as they are asked for; and a name of their source for messages.
+    """An iterator over the ids and texts of a language, and a name of their source for messages.
 
-    `most_characters` is not applied, and a row without text, such as an empty line, has its id.
+    All rows are included, also those without text, such as empty lines, and `most_characters` is not applied.
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: the Hub refuses, or text from the Hub has no lock file; while reading: data are damaged, a column is missing, or no row is as
-            `where` says.
+        ValueError: the Hub refuses access, or there is no lock file for text from the Hub; during the iteration: data
+            are damaged, a column is missing, or no row matches `where`.
     """
     if language in settings.files:
         file = Files.model_validate({"local": settings.files[language]})
@@ -262,7 +269,7 @@ def _parallel(
     compared: Generator[tuple[int, str], None, None],
     compared_place: str,
 ) -> Generator[tuple[int, str], None, None]:
-    """The rows whose text in `compared`, a parallel text, occurs in no earlier row; their ids are 0, 1, ..."""
+    """The rows whose parallel text in `compared` does not occur in an earlier row, with the ids 0, 1, ..."""
     with closing(numbered), closing(compared):
         first: dict[str, int] = {}
         end = compared_end = End()
@@ -284,7 +291,7 @@ def _parallel(
 
 
 def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, path: Path) -> None:
-    """Write the leading ids and texts that have at most `most` characters together, without rows that have no text."""
+    """Write leading rows up to `most` characters in total, and leave out rows without text."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

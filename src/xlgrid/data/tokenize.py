@@ -1,4 +1,4 @@
-"""Tokens of a task's data, made once per task, language and tokenizer, and read by every run."""
+"""Tokenize the data of a task, once per task, language and tokenizer. All runs read the same tokens files."""
 
 import json
 import os
@@ -26,14 +26,14 @@ from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, HoldOut
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The rows, and the bytes of data, that are encoded at once.
+# The number of rows, or of bytes in a parquet batch, that are encoded at once.
 BATCH = 2000
 BYTES = 2**20
-# The column with the split of a row in each of two parallel texts, which is the split that the row has in its text alone.
+# A column of parallel texts: the split to which the row belongs in each of the two texts.
 SPLITS_OF_TEXTS = "splits"
-# Texts that are compared with their composed form, at most.
+# At most this many texts are compared with their NFC form.
 COMPARED = 1000
-# The tokens that two windows of a context share, as in BERT's run_squad.py.
+# The number of tokens that two neighbouring windows of a context share, as in BERT's run_squad.py.
 STRIDE = 128
 
 
@@ -54,37 +54,44 @@ def tokenize(
 ) -> None:
     """Tokenise one split of a task's data into an Arrow IPC file, which `xlgrid.data.batches.read` opens.
 
-    The rows are the examples in the order of the data, or their windows. The columns are `input_ids`, list<int32>, special
-    tokens included; `context_length`, int32, the tokens of the first segment with the special token before it and the one
-    after it; those of the task's head (`Head.fields`); and `depth`, int32, where the data have it. For heads with several
-    inputs in a row, the first two are lists of these types.
+    Each row is an example, or a window of an example, in the order of the data. The columns are:
 
-    Parquet files are read part by part, in memory that does not grow with them. Long work reports its progress on stderr.
-    The tokenizer works on as many cores as the job has (OMP_NUM_THREADS, else RAYON_NUM_THREADS, else all), which changes no byte.
+    - `input_ids`, list<int32>: the input with its special tokens;
+    - `context_length`, int32: the number of tokens in the first segment, including the special tokens before and after
+    it; - the columns of the task's head (`Head.fields`);
+    - `depth`, int32, if the data have this column.
+
+    For heads with several inputs in a row, the first two columns are lists of these types.
+
+    Parquet files are read in parts, so that memory does not grow with them. Progress is printed on stderr. The
+    tokenizer uses OMP_NUM_THREADS threads, else RAYON_NUM_THREADS, else all cores; the output is the same.
 
     Args:
         data: one of these:
-            - the file of the split, and perhaps that of the same examples in another language, the parallel examples, whose tokens become
-              the column `PARALLEL_IDS`;
+            - the file of the split, and optionally a file with the same examples in another language (parallel
+            examples),
+              whose tokens become the column `PARALLEL_IDS`;
             - the files of the test set and of the dev set, for heads that read the dev set in evaluation;
-            - a text, which has the columns `id` and `text`;
-            - the parallel texts of a pair, of which rows with one id mean the same, so that each input has both.
+            - a text with the columns `id` and `text`;
+            - two parallel texts, where rows with the same id are translations. Each input has both rows.
         tokenizer: the folder of the tokenizer.
         kind: the name of a task in `xlgrid.tasks.ALL_TASKS`, or of a head.
-        max_length: the most tokens of an input, special tokens included.
+        max_length: the maximum number of tokens in an input, special tokens included.
         one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
         columns: the columns of a task that is described by its head.
-        split: `train`, `dev` or `test` takes the rows of a text that are for this split, and the pairs of which both rows
-            are; None takes all rows.
+        split: `train`, `dev` or `test` takes the rows of a text that belong to this split, and pairs of rows that both
+            belong to it; None takes all rows.
         documents, lines: see `xlgrid.tasks.mlm.Options`.
-        dev_rows: the most rows that are for `dev`, and for `test`.
-        options: settings of evaluation (`Head.options`), which the file keeps for cells.
+        dev_rows: the maximum number of rows in `dev`, and in `test`.
+        options: the settings of evaluation (`Head.options`), which are stored in the file for cells.
 
     Raises:
         FileNotFoundError: the data are missing.
-        ValueError: the data or the tokenizer is damaged, the data do not fit the task, no row is for the split, packed
-            rows for `train` fill no input, two texts have too few ids in common, parallel examples are not the same examples, or
-            `max_length` leaves no room or is more than the tokenizer's `model_max_length`.
+        ValueError: the data or the tokenizer is damaged; the data do not fit the task; no row belongs to the split;
+            packed rows for `train` do not fill one input; two texts have too few ids in common; parallel examples are
+            not
+            the same examples; or `max_length` is too small for the special tokens or more than the tokenizer's
+            `model_max_length`.
     """
     import pyarrow as pa
 
@@ -179,7 +186,8 @@ def tokenize(
 
 
 class Forms:
-    """Counts texts and words that are not in the normalization form NFC, and those of them that have other tokens in NFC."""
+    """Counts texts and words that are not in the Unicode normalization form NFC, and how many of them have other tokens
+    in NFC."""
 
     def __init__(self, tokenizer: Any, described: Task) -> None:
         self.tokenizer, self.columns = tokenizer, described.inputs
@@ -199,7 +207,7 @@ class Forms:
                 self.differ += sum(first != other for first, other in zip(ids, others, strict=True))
 
     def remarks(self) -> Iterator[str]:
-        """The remark for the log, if some text has other tokens in NFC."""
+        """A sentence for the log, if the tokens of a text differ in NFC."""
         if self.differ:
             yield (
                 f"{self.not_composed:,} of {self.read_texts:,} texts or words are not in the normalization form NFC, and {self.differ:,} of "
@@ -208,7 +216,7 @@ class Forms:
 
 
 def _check_files(data: Sequence[str | Path], described: Task, kind: str) -> None:
-    """Raise ValueError if a task does not take so many files."""
+    """Raise ValueError if the number of files does not suit the task."""
     where = " and ".join(map(str, data))
     if described.head.reads_dev and len(data) != 2:
         raise ValueError(
@@ -243,13 +251,13 @@ def _with_dev(test: str | Path, dev: str | Path) -> Iterator["pa.Table"]:
 
 
 def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows: int) -> Iterator["pa.Table"]:
-    """The texts of each id that all files have, in parts, with the column `SPLITS_OF_TEXTS`."""
+    """The texts of each id that occurs in all files, in parts, with the column `SPLITS_OF_TEXTS`."""
     import pyarrow as pa
 
     noted = [notes(path) for path in texts]
     ends = [End(*json.loads(entries[END])) for entries in noted if END in entries]
     if len(ends) == len(texts) and differ(ends):
-        # A line that is missing in one of them moves all lines after it, which ids alone would not show.
+        # A line that is missing in one text shifts all later lines. Comparing ids would not show this.
         raise ValueError(
             f"{' and '.join(map(str, texts))} are parallel texts, but their last rows are rows {' and '.join(str(end.row + 1) for end in ends)}: row i "
             "must say the same in both, so give both the same rows, an empty one where one of them says nothing"
@@ -266,7 +274,7 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows:
 
 
 def _common(texts: Sequence[str | Path], dev_rows: int) -> Iterator[tuple[list[str], list[str]]]:
-    """For each id that all files have: its split in each file, and its text in each file."""
+    """For each id that occurs in all files: its split in each file, and its text in each file."""
     readers = [_ascending(path, dev_rows) for path in texts]
     currents = [next(reader, None) for reader in readers]
     while not any(current is None for current in currents):
@@ -295,17 +303,17 @@ def _ascending(path: str | Path, dev_rows: int) -> Iterator[tuple[int, str, str]
 
 
 def _batches(table: "pa.Table") -> Iterator["pa.Table"]:
-    """The rows in parts that are small enough to encode at once, however long the documents are."""
+    """Split a table into parts of few rows and bytes, which can be encoded at once even if documents are long."""
     size = max(1, min(BATCH, table.num_rows * BYTES // max(1, table.nbytes)))
     return (table.slice(start, size) for start in range(0, table.num_rows, size))
 
 
 def _parallel(path: str | Path, parallel: str | Path, described: Task) -> "pa.Table":
-    """The examples in a file, in the language of another file.
+    """Read the parallel examples of the examples in `path`, and check that they are the same examples.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, or the two do not have the same examples.
+        ValueError: a file is damaged, or the two files do not have the same examples.
     """
     table, other = read_table(path), read_table(parallel)
     described.check(table, str(path))
@@ -320,7 +328,7 @@ def _parallel(path: str | Path, parallel: str | Path, described: Task) -> "pa.Ta
         if not (column in table.column_names and column in other.column_names):
             continue
         values, others = table[column].to_pylist(), other[column].to_pylist()
-        # Some data have ids of their own in each language.
+        # Some data have different ids in each language. Columns without any common value are not compared.
         if column != label and {*values}.isdisjoint(others):
             continue
         if unlike := [row for row, pair in enumerate(zip(values, others, strict=True), start=1) if pair[0] != pair[1]]:
@@ -331,7 +339,8 @@ def _parallel(path: str | Path, parallel: str | Path, described: Task) -> "pa.Ta
 
 
 def _of_examples(encoded: Mapping[str, Sequence[Any]], example: Sequence[int]) -> list[list[int]]:
-    """The token ids of the parallel example of each row. All windows of a long example have the first window of its parallel example."""
+    """The token ids of each row's parallel example. All windows of a long example get its parallel example's first
+    window."""
     numbers = list(encoded.get("example", range(len(encoded["input_ids"]))))
     first = dict(zip(numbers[::-1], encoded["input_ids"][::-1], strict=True))
     return [list(first[number]) for number in example]
@@ -377,7 +386,8 @@ def check_tokenizer(tokenizer: Any, folder: str | Path, described: Task, max_len
         folder: its folder, for errors.
 
     Raises:
-        ValueError: the tokenizer has no token for padding or, where the task needs one, for masking; or inputs are shorter or longer.
+        ValueError: the tokenizer has no padding token, or lacks a mask token that the task needs; or `max_length` is
+            too small or too large for the tokenizer.
     """
     if tokenizer.pad_token_id is None:
         raise ValueError(
@@ -395,10 +405,10 @@ def check_tokenizer(tokenizer: Any, folder: str | Path, described: Task, max_len
 
 
 class TokensFile:
-    """A tokens file that is being written: `input_ids`, `context_length`, and further columns.
+    """Writes a tokens file with the columns `input_ids`, `context_length`, and further columns.
 
     Args:
-        about: the metadata; `choices` in it makes the first two columns lists of their types.
+        about: the metadata. If it has `choices`, the first two columns are lists of their types.
     """
 
     def __init__(self, path: Path, fields: Sequence["pa.Field"], about: Mapping[str, Any]) -> None:

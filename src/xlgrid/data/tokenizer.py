@@ -1,4 +1,4 @@
-"""Tokenizers that are trained here: WordPiece like BERT's or Unigram like XLM-R's, the same bytes every time."""
+"""Train tokenizers, WordPiece as in BERT or Unigram as in XLM-R. The same texts always give the same bytes."""
 
 import heapq
 import math
@@ -22,7 +22,7 @@ Kind = Literal["bert", "xlmr"]
 
 
 class TokenizerEntry(Obtained):
-    """A tokenizer of a study. A subclass is a place that it comes from."""
+    """A tokenizer in a study. Each subclass is one way to obtain it."""
 
     rule: ClassVar[str] = "fetch_tokenizer"
 
@@ -33,12 +33,12 @@ class TokenizerEntry(Obtained):
 
     @property
     def most_entries(self) -> int | None:
-        """The most entries of the tokenizer; None if its files alone show it."""
+        """The maximum number of entries; None if it is only known from the tokenizer's files."""
         return None
 
     @property
     def most_tokens(self) -> int | None:
-        """The most tokens of an input; None if its files alone show it."""
+        """The maximum number of tokens in an input; None if it is only known from the tokenizer's files."""
         return None
 
 
@@ -103,8 +103,8 @@ def make_tokenizer(spec: TrainedTokenizer, texts: Sequence[str | Path], folder: 
     The texts are streamed: only the counts of their words are in memory. The order of texts and rows changes nothing.
 
     Args:
-        texts: a parquet file with a column `text` for each language.
-        folder: appears when everything is done.
+        texts: for each language, a parquet file with a column `text`.
+        folder: where to write. It appears only when all files are complete.
 
     Raises:
         FileNotFoundError: a text does not exist.
@@ -133,7 +133,8 @@ def specials(kind: Kind) -> dict[str, str]:
 def train_tokenizer(kind: Kind, vocab: int, texts: Iterable[str]) -> "Tokenizer":
     """A tokenizer of at most `vocab` entries, cased and with accents.
 
-    Both kinds have the pieces of `learn_pieces`. In Unigram, the log-probability of a piece is that of its use in `texts`.
+    Both kinds use the pieces of `learn_pieces`. In Unigram, the score of a piece is the log of its relative frequency
+    in `texts`.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
@@ -166,10 +167,11 @@ def train_tokenizer(kind: Kind, vocab: int, texts: Iterable[str]) -> "Tokenizer"
 
 
 def learn_pieces(counts: Mapping[str, int], size: int, continuing: str) -> dict[str, int]:
-    """Up to `size` pieces by byte-pair encoding (Sennrich et al. 2016), with how often each is used in the end.
+    """Learn up to `size` pieces by byte-pair encoding (Sennrich et al. 2016): piece -> its count in the final
+    segmentation.
 
-    The trainers of the `tokenizers` library break ties differently in every process; this function does not. Pieces inside a
-    word begin with `continuing`. A piece is a merge of the most frequent pair, the alphabetically first of equals.
+    The trainers of the `tokenizers` library break ties differently in every process. Here, the most frequent pair is
+    merged and, among equally frequent pairs, the alphabetically first. Pieces inside a word begin with `continuing`.
     """
     words = sorted(counts)
     split = [[word[0], *(continuing + letter for letter in word[1:])] for word in words]

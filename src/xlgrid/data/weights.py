@@ -1,4 +1,4 @@
-"""Whether the weights of an encoder are those that its config.json describes: their names, their shapes, and that they are finite."""
+"""Check that an encoder's weights have the names and shapes that its config.json describes, and are finite."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,14 +8,14 @@ from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.data.checkpoints import WEIGHTS, check_index, config_of, weight_files
 from xlgrid.heads.families import FAMILIES, MODULES
 
-# Parts of an encoder that a checkpoint may lack, as parts of names.
+# A checkpoint may lack weights whose names contain one of these parts.
 _MAY_MISS = {"pooler", "crossattention", "position_ids", "token_type_ids", "inv_freq"} | MODULES
 # The beginning of the names of weights that were saved from torch's DataParallel.
 _WRAPPER = "module."
 
 
 def missing_of_encoder(missing: Iterable[str]) -> list[str]:
-    """Those among the missing weights of an encoder that each checkpoint of the encoder has, sorted.
+    """The missing weights, sorted, without weights that a valid checkpoint of an encoder may lack.
 
     Args:
         missing: the names that transformers gives. A pooler, which masked-language models lack, a cross-attention, which a decoder
@@ -25,12 +25,12 @@ def missing_of_encoder(missing: Iterable[str]) -> list[str]:
 
 
 def unlike(where: str, missing: Sequence[str], stored: Iterable[str]) -> str:
-    """The problem of weights that are of another encoder than config.json describes, and what to do.
+    """The error message if the weights belong to another encoder than config.json describes.
 
     Args:
         where: the folder.
         missing: the names of the weights that are missing.
-        stored: those of the weights that are there.
+        stored: the names of the weights in the files.
     """
     names = f"{', '.join(missing[:3])}{f' and {len(missing) - 3} more' if missing[3:] else ''}"
     example = next(iter(stored), "")
@@ -65,7 +65,7 @@ def check_names(folder: Path, where: Path | None = None) -> None:
     config = config_of(folder)
     try:
         with torch.device("meta"):
-            # The padding may be that of another tokenizer, and becomes the right one later.
+            # The padding id may belong to another tokenizer; it is corrected later.
             model = AutoModel.from_config(CONFIG_MAPPING[config["model_type"]].from_dict({**config, "pad_token_id": 0}))
     except Exception as error:  # Transformers raises errors of many types.
         raise Damaged(
@@ -79,7 +79,7 @@ def check_names(folder: Path, where: Path | None = None) -> None:
         with safe_open(file, framework="numpy") as opened:
             stored |= {name: opened.get_slice(name).get_shape() for name in opened.keys()}  # noqa: SIM118
     check_index(folder, files, stored)
-    # Old checkpoints of BERT have names of TensorFlow.
+    # Old checkpoints of BERT use TensorFlow's names, gamma and beta.
     shapes = {
         re.sub(r"gamma$", "weight", re.sub(r"beta$", "bias", name.removeprefix(f"{model.base_model_prefix}."))): shape
         for name, shape in stored.items()

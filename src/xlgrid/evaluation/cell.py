@@ -1,6 +1,6 @@
 """One cell: the evaluation of a run, or of an encoder without training, on the tokens of a target.
 
-A small cell takes little longer than the start of its process, so nothing here imports pandas, datasets or seqeval.
+Most of a small cell's time is the start of its process, so nothing here imports pandas, datasets or seqeval.
 """
 
 import base64
@@ -40,10 +40,10 @@ def evaluate(
 
     Args:
         run: the folder of the run.
-        encoder: the folder of its encoder.
+        encoder: the folder of the run's encoder.
         tokens: the tokens file of the target.
-        identity: study, task, encoder, method, source, target and seed of the cell. The target is a language or pair, or one of these
-            as of a step of its MLM run (`qu@1000`). What is left out is that of the run.
+        identity: study, task, encoder, method, source, target and seed of the cell. The target is a language or pair;
+            `qu@1000` is `qu` with the checkpoint of its MLM run after step 1000. Missing entries are those of the run.
         out: the file of the cell.
         mlm_run: the folder of the target's MLM run; None if there is none. See `xlgrid.evaluation.trained.model_of`.
 
@@ -73,7 +73,7 @@ def evaluate(
         language = source if step is None else f"{source}@{step}"
         weights = [str(mlm_run if step is None else deltas.checkpoint_path(mlm_run, step))]
     stack = trained.stack(model, method, data, recipe.task, language)
-    # Some methods draw masks of attention in evaluation too.
+    # Some methods sample attention masks in evaluation, too.
     torch.manual_seed(recipe.seed)
     results = _results(model, method, data, recipe.training)
     cell = {
@@ -101,7 +101,7 @@ def evaluate_bare(identity: Mapping[str, Any], encoder: str | Path, tokens: str 
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, or the encoder has no such head.
+        ValueError: a file is damaged, or the encoder has no pre-trained head for the task.
     """
     clock = Clock()
     data = _read(tokens, Target(identity["target"]))
@@ -116,7 +116,7 @@ def _read(tokens: str | Path, target: Target) -> Tokens:
     """The tokens of a target.
 
     Raises:
-        ValueError: there are none.
+        ValueError: the file has no examples.
     """
     data = batches.read(tokens, target.data)
     if not len(data):
@@ -148,5 +148,5 @@ def _write(out: str | Path, cell: Mapping[str, Any]) -> None:
 
 
 def pack(outcomes: Iterable[Outcome]) -> str:
-    """Outcomes as text for a cell; `xlgrid.results.records.outcomes` reads them."""
+    """Encode outcomes as text for the JSON of a cell; `xlgrid.results.records.outcomes` decodes it."""
     return base64.b64encode(zlib.compress(json.dumps(list(outcomes), separators=(",", ":")).encode(), 9)).decode()

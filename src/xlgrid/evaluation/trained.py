@@ -1,4 +1,5 @@
-"""The models that are evaluated: that of a run, with the language-specific parameters of a target, and a bare encoder."""
+"""Load a model for evaluation: a run with the language-specific parameters of a target, or an encoder without
+training."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from xlgrid.training.recipe import Recipe, Training
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# At most one model that is ready for the next evaluation, by what it was loaded from.
+# At most one model that was loaded for the next evaluation; the key identifies the files from which it was loaded.
 _ready: dict[tuple[Any, ...], "PreTrainedModel"] = {}
 
 
@@ -39,7 +40,8 @@ class TrainedRun(NamedTuple):
         return self.recipe.model_dump(include={"study", "task", "encoder", "method", "source", "seed"})
 
     def check_cell(self, cell: Mapping[str, Any]) -> None:
-        """Raise ValueError if a cell with some identity is not of this run. The study of a cell may be another than that of its run."""
+        """Raise ValueError if a cell is not an evaluation of this run. The cell may be in another study than the
+        run."""
         own = self.identity | {"study": cell.get("study")}
         for axis, value in cell.items():
             if axis in own and value != own[axis]:
@@ -68,9 +70,10 @@ def model_of(
     Args:
         encoder: the folder of the run's encoder.
         tokens: the tokens of the target, or tokens with the same head and labels.
-        mlm_run: the folder of the target's MLM run, from which these parameters come; None: they stay as the method
-            installs them. If the run itself began with this MLM run, they are those of the run.
-        step: the step of the MLM run from whose checkpoint they are; None: its end.
+        mlm_run: the folder of the target's MLM run, from which the language-specific parameters are loaded. If the run
+            itself began with this MLM run, the run's own values are used. With None, the parameters stay as the method
+            installs them.
+        step: load the checkpoint of the MLM run after this step; None loads its final weights.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -84,7 +87,7 @@ def model_of(
     exchanged = _resolved(mlm_run) != _resolved(start) or step is not None
     if start:
         deltas.load_text_run(start, model, method, lambda name: not (exchanged and method.is_language_specific(name)))
-    # The run stores everything that the run of its first task had trained.
+    # If the run began with a run of another task, it also stores everything that the earlier run trained.
     deltas.load_delta(run.folder / deltas.DELTA, model, method, ALL_HEADS.find(tokens.head), run.record["digest"])
     if mlm_run and exchanged:
         deltas.load_text_run(mlm_run, model, method, method.is_language_specific, step)
@@ -95,8 +98,8 @@ def placed(model: "PreTrainedModel", settings: Training) -> tuple[int, bool, boo
     """Move a model to the device of evaluations.
 
     Returns:
-        The arguments of `prediction.predictions_on` that a run's settings decide: tokens at once, whether in bf16, and whether the
-        second segment has its type.
+        The arguments `budget`, `bf16` and `token_types` of `prediction.predictions_on`, which depend on a run's
+        settings.
     """
     device = default_device()
     model.to(device)
@@ -107,11 +110,12 @@ def placed(model: "PreTrainedModel", settings: Training) -> tuple[int, bool, boo
 def stack(
     model: "PreTrainedModel", method: Method, tokens: Tokens, task: str, language: str | None = None
 ) -> list[str]:
-    """The parts of a model that are active in a cell besides the encoder's shared weights, from the embeddings up, each as
-    `kind:name`.
+    """The parts of a model that are active in a cell in addition to the encoder's shared weights.
+
+    Each part is written as `kind:name`. The parts are in the order of computation, from the embeddings up.
 
     Args:
-        language: the source of the target's MLM run; None if there is none.
+        language: the source of the target's MLM run; None if there is no such run.
 
     Raises:
         ValueError: the encoder has no module of a language of the tokens.
@@ -133,8 +137,8 @@ def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
     head = ALL_HEADS.find(tokens.head)
     if not head.is_pretrained:
         raise ValueError(
-            f"no encoder is stored with the head {tokens.head}, whose weights would be random: evaluate a run, or tokens of a "
-            "task that needs no training"
+            f"no encoder is stored with the head {tokens.head}, so its weights would be random: evaluate a run, or "
+            "tokens of a task that needs no training"
         )
     model = _take(encoder, tokens)
     fit.check_head(model, head)
@@ -150,7 +154,7 @@ def preload(encoder: str | Path, tokens: Tokens) -> None:
 
 
 def _take(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
-    """The model that was loaded ahead, or one that is loaded now; it has a position for every token.
+    """The model that `preload` has loaded, or a model that is loaded now. It has a position for every token.
 
     Raises:
         ValueError: an input is too long.

@@ -1,5 +1,5 @@
-"""The mean of a run's weights at several steps of its training, with which models often translate (Vaswani et al. 2017, section
-6.1)."""
+"""Average a run's weights over several steps of its training, which often improves translation (Vaswani et al. 2017,
+section 6.1)."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def next_mean(mean: "Weights", weights: "Weights", number: int) -> dict[str, "torch.Tensor"]:
-    """The mean of several sets of weights, from that of all but the last one (`mean`) and the last one (`weights`).
+    """Update a running mean: `mean` averages `number` - 1 sets of weights, and `weights` is the next set.
 
     Args:
-        number: how many sets there are with the last one; with 1, `mean` is not read.
+        number: the number of sets, the new one included. If it is 1, `mean` is not read.
     """
     return {
         name: tensor.clone() if number == 1 else mean[name] + (tensor - mean[name]) / number
@@ -25,10 +25,10 @@ def next_mean(mean: "Weights", weights: "Weights", number: int) -> dict[str, "to
 
 @contextmanager
 def in_place(parameters: "Weights", weights: "Weights") -> Iterator[None]:
-    """Give parameters other values for a while.
+    """Replace the values of parameters within a `with` block, and restore them at its end.
 
     Args:
-        weights: the values by name, of all parameters.
+        weights: name -> new value, for every parameter.
     """
     import torch
 

@@ -1,6 +1,6 @@
-"""Models that compute an input by its language, for which they have a module or a token.
+"""Models with a module or a token for each language, such as X-MOD and mBART.
 
-Such a model has some of the methods of `ByLanguage`. Other models compute all languages alike.
+Such a model implements some methods of `ByLanguage`. Other models compute all languages alike.
 """
 
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class ByLanguage(Protocol):
-    """Methods by which a model answers questions about languages."""
+    """Methods of a model whose computation depends on the language of the input."""
 
     def language_arguments(self, segments: Segments) -> dict[str, Any]:
-        """The arguments of `forward` that say in which languages the inputs of a batch are.
+        """The arguments of `forward` that state the languages of the inputs of a batch.
 
         Raises:
-            ValueError: the model has no part for one of the languages, or an input is in two.
+            ValueError: the model has no part for one of the languages, or an input is in two languages.
         """
 
     def language_parts(self, languages: Iterable[str]) -> tuple[str, ...]:
@@ -30,7 +30,9 @@ class ByLanguage(Protocol):
         """
 
     def give_languages(self, names: Iterable[str], languages: Iterable[str]) -> None:
-        """Take a part that a method has added, if parameters with these names belong to one, for that of these languages.
+        """Use a part that a method has added as the part of these languages.
+
+        Nothing happens if no parameter with one of these names belongs to such a part.
 
         Raises:
             ValueError: the model has a part for one of the languages already.

@@ -1,4 +1,4 @@
-"""The weights that a run stores, and how a model loads them: those of the run, and those of the runs with which it began."""
+"""The weights that a run stores, and how a model loads the weights of a run and of the MLM runs with which it began."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -23,28 +23,28 @@ DELTA = "delta.safetensors"
 
 
 def named_parameters(model: "PreTrainedModel") -> dict[str, "torch.nn.Parameter"]:
-    """The parameters of a model by name. A parameter that a head shares with the encoder has the name that it has
-    in the encoder."""
+    """The parameters of a model by name. A parameter that the head and the encoder share has its name in the
+    encoder."""
     in_encoder = {id(p): f"{model.base_model_prefix}.{name}" for name, p in model.base_model.named_parameters()}
     return {in_encoder.get(id(p), name): p for name, p in model.named_parameters()}
 
 
 def trains(method: "Method", name: str) -> bool:
-    """Whether a run of `method` trains a parameter. The pre-trained modules of languages are not for a run to change, since
-    other runs and cells have them from the encoder (Pfeiffer et al. 2022, section 3)."""
+    """Whether a run of `method` trains a parameter. No run trains the pre-trained modules of languages, since other
+    runs and cells load them from the encoder (Pfeiffer et al. 2022, section 3)."""
     return method.trains(name) and not is_pretrained_module(name)
 
 
 def kept(
     model: "PreTrainedModel", method: "Method", head: "Head", embeddings: bool = False
 ) -> dict[str, "torch.nn.Parameter"]:
-    """The parameters that a run's `delta.safetensors` holds: those that train, the head, and those of a decoder that the encoder
-    lacks.
+    """The parameters in a run's `delta.safetensors`: the trained parameters, the head, and the parameters of a decoder
+    that the encoder lacks.
 
     A run without cells (`Head.has_cells`) stores parameters of the encoder only.
 
     Args:
-        embeddings: whether the word embeddings train, too, whatever the method.
+        embeddings: whether the word embeddings are trained even if the method freezes them.
     """
     if head.has_cells:
         parameters = named_parameters(model)
@@ -67,8 +67,8 @@ def read_run(run: str | Path) -> dict[str, Any]:
     """The `run.json` of a run's folder.
 
     Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is damaged.
+        FileNotFoundError: the folder has no `run.json`.
+        ValueError: `run.json` is damaged.
     """
     path = Path(run) / "run.json"
     try:
@@ -86,7 +86,7 @@ def start_of(run: str | Path, record: Mapping[str, Any]) -> Path | None:
     """The folder of the MLM run with which a run began; None if it began with none.
 
     Raises:
-        ValueError: the record does not say.
+        ValueError: the record has no such entry.
     """
     if "start" not in record:
         path = Path(run, "run.json")
@@ -101,21 +101,22 @@ def load_text_run(
     wanted: Callable[[str], bool] = lambda name: True,
     step: int | None = None,
 ) -> None:
-    """Put the weights that an MLM run has trained into a model with `method` installed, after the weights of the run on
-    text with which that run itself began.
+    """Load the weights of an MLM run into a model with `method` installed. If that run itself began with another MLM
+    run, the weights of the earlier run are loaded first.
 
-    The word embeddings of an MLM run with a tokenizer of its own belong to that tokenizer. They are loaded in any case, or,
-    if the method counts embeddings among the parameters of a language, if they are wanted; the model's are resized.
+    An MLM run with a tokenizer of its own has word embeddings for that tokenizer. If the method counts embeddings among
+    the parameters of a language, they are loaded only if `wanted` selects them; otherwise they are always loaded. The
+    embeddings of the model are resized to fit.
 
     Args:
         folder: the folder of the MLM run.
-        wanted: whether to load the parameter of a name.
-        step: load the weights after this step of the training, of which the run has kept a checkpoint; None: the run's
-            results.
+        wanted: returns whether to load the parameter with this name.
+        step: load the checkpoint of this step of the training; None loads the final weights.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: the checkpoint is missing, or a file is damaged, does not fit the model, or is from another training than the `run.json` beside it.
+        ValueError: the checkpoint is missing, or a file is damaged, does not fit the model, or is from another training
+            than the `run.json` in the same folder.
     """
     import torch
 
@@ -150,8 +151,8 @@ def load_text_run(
         if name.endswith(EMBEDDINGS):
             resize_embeddings(model, shapes[name][0])
     parameters = named_parameters(model)
-    # All tensors are checked, wanted or not, so that a run of another encoder does not go unnoticed; but the embeddings of
-    # another tokenizer fit only where they are loaded.
+    # Tensors are checked even if they are not wanted, to detect a run of another encoder. The embeddings of another
+    # tokenizer are checked only if they are loaded, because the model is resized for them only then.
     unfit = {name for name in shapes if has_tokenizer and name.endswith(EMBEDDINGS)} - trained.keys()
     placed = {name: shape for name, shape in shapes.items() if has_place(name) and name not in unfit}
     wrong = [n for n, shape in placed.items() if n not in parameters or tuple(parameters[n].shape) != shape]
@@ -168,11 +169,12 @@ def load_text_run(
 
 
 def load_delta(path: Path, model: "PreTrainedModel", method: "Method", head: "Head", digest: str) -> None:
-    """Put the tensors of a `delta.safetensors` into an installed model.
+    """Load the tensors of a `delta.safetensors` into a model with `method` installed.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is truncated, belongs to another recipe, or its tensors are not those that the method keeps.
+        ValueError: the file is truncated or belongs to another recipe, or its tensors are not the ones that `kept`
+            selects.
     """
     import torch
 
@@ -209,7 +211,7 @@ def read_delta(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is truncated.
+        ValueError: the file is truncated.
     """
     from safetensors import SafetensorError, safe_open
 

@@ -1,4 +1,4 @@
-"""The device of a training: repeatable on a GPU, and without needless work of the system on a CPU."""
+"""The device of a training: deterministic algorithms on a GPU, and fewer calls of the system's allocator on a CPU."""
 
 import ctypes
 from typing import TYPE_CHECKING
@@ -8,14 +8,14 @@ from xlgrid.base.device import default_device
 if TYPE_CHECKING:
     import torch
 
-# Parameters of mallopt (malloc.h), and what they are set to: the heap never shrinks, and only blocks that are larger than glibc
-# lets a heap hold are mapped one by one.
+# Parameters of mallopt (malloc.h) and their values. With these, the heap never shrinks, and only blocks that are too
+# large for a heap of glibc are mapped one by one.
 _M_TRIM_THRESHOLD, _NEVER = -1, -1
 _M_MMAP_THRESHOLD, _LARGEST = -3, 32 * 2**20
 
 
 def training_device() -> "torch.device":
-    """The GPU where there is one, with algorithms that repeat their results, and the CPU elsewhere."""
+    """The GPU, set to deterministic algorithms, or the CPU if there is no GPU."""
     import torch
 
     device = default_device()
@@ -27,10 +27,11 @@ def training_device() -> "torch.device":
 
 
 def keep_freed_memory() -> None:
-    """Let this process use freed memory again instead of giving it back to the system.
+    """Let this process reuse freed memory instead of returning it to the system.
 
-    Each step of a training allocates the same large arrays. glibc would give them back after each step, and the system would
-    fill their pages with zeros again, which takes up to a tenth of a step on a CPU. C libraries without `mallopt` stay as they are.
+    Each step of a training allocates the same large arrays. By default, glibc returns them after each step, and the
+    system fills their pages with zeros again, which takes up to a tenth of a step on a CPU. Nothing changes with C
+    libraries that lack `mallopt`.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt:

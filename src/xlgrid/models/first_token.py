@@ -1,7 +1,8 @@
-"""The last layer of an encoder, computed for the first token alone where the head reads nothing else.
+"""The last layer of an encoder, computed for the first token only if the head reads no other token.
 
-A classifier of BERT or XLM-R reads the first token of the last layer. The other tokens of this layer are needed as keys and
-values only, so that its queries, its feed-forward part and their gradients can be left out: of 12 layers, 7 % of the work.
+A classifier of BERT or XLM-R reads only the first token of the last layer. In this layer, the other tokens serve only
+as keys and values, so their queries, feed-forward outputs and gradients are not computed. With 12 layers, this saves 7
+% of the work.
 """
 
 import sys
@@ -20,10 +21,10 @@ _IMPLEMENTATIONS = ("sdpa", "eager")
 
 
 def read_first_token(model: "PreTrainedModel", head: Head) -> bool:
-    """Let the last layer compute the first token alone, if the head reads nothing else; return whether it does so.
+    """Let the last layer compute only the first token if the head reads no other token; return whether it does so.
 
-    The outputs of the head stay the same, up to the order of sums. Dropout draws fewer numbers. A layer stays as it is where a
-    method has replaced the attention of transformers, and in architectures other than BERT's.
+    The outputs of the head stay the same, up to the order of sums. Dropout draws fewer numbers. The layer stays as it
+    is if a method has replaced the attention of transformers, and in architectures other than BERT's.
     """
     layers = getattr(getattr(model.base_model, "encoder", None), "layer", None)
     if not head.reads_first_token or not layers or model.config._attn_implementation not in _IMPLEMENTATIONS:
@@ -31,12 +32,12 @@ def read_first_token(model: "PreTrainedModel", head: Head) -> bool:
     # Cross-attention reads all tokens of the last layer.
     if getattr(layers[-1], "add_cross_attention", False):
         return False
-    # Layers of other types may have the names of BERT's, and other modules in them.
+    # Layers of other types may use BERT's names for other modules.
     attention, kind = part(layers[-1], "attention"), type(part(layers[-1], "attention.self"))
     cross = getattr(sys.modules[kind.__module__], kind.__name__.replace("Self", "Cross"), None)
     if cross in (None, kind):
         return False
-    # Cross-attention of transformers has queries of its own, and is otherwise the same function of the same weights.
+    # The cross-attention of transformers computes the same function of the same weights, with separate queries.
     attention.self.forward = partial(_attend, attention.self, cross.forward)
     attention.output.register_forward_pre_hook(_first_of_residual)
     return True
@@ -50,12 +51,12 @@ def _attend(
     encoder_hidden_states: None = None,
     **others: Any,
 ) -> Any:
-    """Attention of the first token, [rows, 1, size], to all tokens, [rows, tokens, size]."""
+    """Let the first token attend to all tokens: [rows, tokens, size] -> [rows, 1, size]."""
     mask = attention_mask if attention_mask is None else attention_mask[:, :, :1]
     return forward(attention, hidden_states[:, :1], hidden_states, mask, **others)
 
 
 def _first_of_residual(_: "torch.nn.Module", states: tuple["torch.Tensor", ...]) -> tuple["torch.Tensor", ...]:
-    """The arguments of the module after the attention: its output, and the layer's input, to which that is added."""
+    """Cut the arguments of the module after the attention, which adds the attention's output to the layer's input."""
     attended, hidden_states = states
     return attended, hidden_states[:, :1]

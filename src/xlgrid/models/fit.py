@@ -1,4 +1,4 @@
-"""Whether an encoder can have a head and a method, as far as its config.json tells."""
+"""Check by its config.json whether an encoder can be combined with a head and a method."""
 
 import json
 from collections.abc import Mapping
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 
 def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> str | None:
-    """Why a method is not for an encoder, which can have the head, as a sentence that says what to do instead; None if it is.
+    """Why a method cannot be used with an encoder, and what to do instead; None if it can. The head must fit the
+    encoder.
 
-    A method states this of the types of encoders that xlgrid knows (`Method.misfit`). On a small model of any other type, it is
-    installed, and the parameters that it adds and trains must change what the model says.
+    For the types of encoders that xlgrid knows, `Method.misfit` answers this. For any other type, the method is
+    installed in a small model of that type, and the parameters that it adds and trains must change the model's output.
     """
     if problem := method.misfit(config):
         return problem
@@ -42,10 +43,10 @@ def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> s
 
 
 def install(model: "PreTrainedModel", head: Head, method: Method) -> None:
-    """Install a method in a loaded model with a head, where no run has done so before.
+    """Install a method in a loaded model with a head, and check that both fit the encoder.
 
     Raises:
-        ValueError: the head or the method is not for the encoder.
+        ValueError: the head or the method cannot be used with the encoder.
     """
     check_head(model, head)
     if problem := misfit_of_method(_config_of(model), method, head):
@@ -54,12 +55,12 @@ def install(model: "PreTrainedModel", head: Head, method: Method) -> None:
 
 
 def check_head(model: "PreTrainedModel", head: Head) -> None:
-    """Check that the encoder of a loaded model can have its head.
+    """Check that the encoder of a loaded model can be used with a head.
 
-    A study can say so only if the files of the encoder are there when it is read.
+    Loading a study checks this, too, but only if the files of the encoder are there by then.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: the head cannot be used with the encoder.
     """
     if problem := head_problem(_config_of(model), head):
         raise ValueError(problem)

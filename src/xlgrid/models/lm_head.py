@@ -1,6 +1,6 @@
-"""The language-modelling head of an encoder: whether its folder has one, and a new one for encoders that lack it.
+"""The language-modelling head of an encoder: find out whether its folder has one, and make one for encoders without it.
 
-Sentence encoders, such as multilingual E5, are published without the head with which their model was pre-trained.
+Sentence encoders such as multilingual E5 are published without the head with which they were pre-trained.
 """
 
 import json
@@ -20,8 +20,9 @@ def lacking(folder: str | Path) -> str | None:
     """The names of the weights of a language-modelling head that an encoder's folder lacks, as `cls.predictions.*`.
 
     Returns:
-        None if the folder has a head, is not there or damaged, or its names do not tell: the family is not in `FAMILIES`, or its
-        head is output embeddings alone, which may be those of the input.
+        None if the folder has a head, is missing or damaged, or if the names of its weights do not show whether it has
+        a
+        head: the family is not in `FAMILIES`, or the head consists of output embeddings that may be tied to the input.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -36,18 +37,18 @@ def lacking(folder: str | Path) -> str | None:
         return None
     if not files:
         return None
-    # Output embeddings that are those of the input, without a bias, are not stored.
+    # Output embeddings that are tied to those of the input and have no bias are not stored.
     if family is None or family.lm_head == (family.decoder,) or config.get("decoder_bias") is False:
         return None
-    # A classifier of ModernBERT has the module `head`, too, with which the language-modelling head begins; BERT's `cls` may have
-    # the head of next sentences alone.
+    # One module is not enough: a classifier of ModernBERT also has the module `head`, the first one of its
+    # language-modelling head, and BERT's `cls` may have only the head for next-sentence prediction.
     beginning = f"{family.decoder.rpartition('.')[0] or family.decoder}."
     has_head = any(name.startswith((beginning, *family.renamed)) for name in names)
     return None if has_head else f"{beginning}*"
 
 
 def refusal(encoder: str, folder: str | Path, weights: str) -> str:
-    """The problem of a task on text with an encoder without a language-modelling head, and the way out.
+    """The error message if a task on text uses an encoder without a language-modelling head.
 
     Args:
         encoder: the encoder's name in the study.
@@ -62,22 +63,22 @@ def refusal(encoder: str, folder: str | Path, weights: str) -> str:
 
 
 def listed(names: list[str], most: int = 20) -> str:
-    """Names as a phrase, of which more than so many are counted."""
+    """Names as a phrase: the first `most`, and the number of the others, as in `a, b and 3 more`."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def is_of_head(model: "PreTrainedModel", name: str) -> bool:
-    """Whether a parameter of a language model belongs to its head, by a name of `xlgrid.models.deltas.named_parameters`; output
-    embeddings that are tied belong to the encoder."""
+    """Whether a parameter of a language model belongs to its head, not to the encoder. Tied output embeddings belong to
+    the encoder. `name` is a key of `xlgrid.models.deltas.named_parameters`."""
     return not name.startswith(f"{model.base_model_prefix}.")
 
 
 def begin_at_identity(model: "PreTrainedModel") -> None:
-    """Have the linear layers of a new language-modelling head begin as the identity, in place.
+    """Initialize the linear layers of a new language-modelling head as the identity, in place.
 
-    The head then compares the encoder's states with the embeddings of tokens, which is nearer to its end than random numbers are.
-    A layer that changes the size keeps its random weights. Output embeddings that are not tied begin as a copy of those of the
-    input.
+    The head then compares the encoder's states with the embeddings of tokens, which is closer to a trained head than
+    random weights are. A layer that changes the size keeps its random weights. Untied output embeddings are initialized
+    as a copy of the input embeddings.
     """
     import torch
 
@@ -96,11 +97,12 @@ def begin_at_identity(model: "PreTrainedModel") -> None:
 
 
 def with_trained(encoder: Path, prefix: str, trained: Mapping[str, "torch.Tensor"]) -> dict[str, "torch.Tensor"]:
-    """The weights in the folder of an encoder, under the names that they have in a language model, with those that were trained.
+    """The weights in an encoder's folder by their names in a language model, updated with the trained weights.
 
     Args:
-        prefix: of the names of the encoder's weights in a language model, which an encoder without a head is stored without.
-        trained: the weights of the head, and those of the encoder that changed, by name.
+        prefix: the prefix of the encoder's weights in a language model, such as `bert`. An encoder that was saved
+            without a head has names without it.
+        trained: name -> the weights of the head, and the weights of the encoder that training changed.
     """
     from safetensors.torch import load_file
 

@@ -1,7 +1,7 @@
 """Encoders with the head of a task.
 
-Starting a process is most of a small cell's time, so nothing here imports the slower Auto classes of transformers for the
-encoders of `xlgrid.heads.families.FAMILIES`.
+Most of a small cell's time is the start of its process. The Auto classes of transformers are slow to import, so they
+are not imported for the encoders of `xlgrid.heads.families.FAMILIES`.
 """
 
 import json
@@ -28,17 +28,17 @@ def model_class(model_type: str | None, head: Head) -> Any:
     """The class of transformers for an encoder of a model type with a head.
 
     Raises:
-        ValueError: there is none.
+        ValueError: transformers has no such class.
     """
     known = known_type(model_type)
     return known.model_class(head) if known else head.model_class("AutoModel")
 
 
 def new_model(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
-    """A model with a head. Torch's generator draws the weights.
+    """A model with a head and random weights from torch's global generator.
 
     Raises:
-        ValueError: as `model_class`.
+        ValueError: transformers has no class for this encoder with this head.
     """
     maker = model_class(config.model_type, head)
     model: PreTrainedModel = maker(config) if known_type(config.model_type) else maker.from_config(config)
@@ -46,14 +46,15 @@ def new_model(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
 
 
 def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
-    """A model with a head whose parameters have names and shapes but no numbers (they are on torch's meta device).
+    """A model with a head on torch's meta device: its parameters have names and shapes, but no values.
 
     Raises:
-        ValueError: `model_class`; or a value of the configuration is one that no model can have.
+        ValueError: transformers has no class for this encoder with this head, or a value of the configuration is
+            invalid.
     """
     import torch
 
-    # An encoder-decoder is made from the configuration of its encoder.
+    # `model_class` builds an encoder-decoder from the configuration of its encoder.
     config = getattr(config, "encoder", config)
     try:
         with torch.device("meta"):
@@ -78,18 +79,20 @@ def load_model(
 ) -> "PreTrainedModel":
     """The encoder in the folder `encoder`, in fp32, with a head.
 
-    Torch's generator draws the weights of a new head. The language-modelling head is the encoder's own. Whether an encoder of this
-    type computes the head well is for `xlgrid.models.fit` to say.
+    A new head has random weights from torch's global generator. A language-modelling head is loaded from the encoder's
+    folder. `xlgrid.models.fit` checks whether the encoder can be used with the head.
 
     Args:
         labels: the number of the task's labels.
         dropout: replaces the rates in the encoder's configuration.
-        log: receives a line with the weights of the model that the folder lacks, and one with those that the model does not take.
-        new_lm_head: a language-modelling head, which the encoder lacks, is drawn, too.
+        log: receives one line with the weights of the model that the folder lacks, and one line with the weights in the
+            folder that the model does not use.
+        new_lm_head: add a random language-modelling head to an encoder that lacks one.
 
     Raises:
-        ValueError: the folder lacks a file, a file is damaged, the head has a decoder and there is none for encoders of this
-            type, or the encoder has no language-modelling head, or has one where it should be new.
+        ValueError: the folder lacks a file; a file is damaged; the head has a decoder, and encoders of this type have
+            no decoder; the task needs a language-modelling head, and the encoder lacks it; or the encoder has a
+            language-modelling head in spite of `new_lm_head`.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
@@ -146,12 +149,13 @@ def _is_of_encoder(model: "PreTrainedModel", head: Head, name: str) -> bool:
     """Whether a missing weight, by its name in a model with a head, belongs to the encoder."""
     if model.base_model is not model:
         return name.startswith(f"{model.base_model_prefix}.")
-    # The parts of an encoder-decoder are loaded one by one, and the decoder has a language-modelling head.
+    # The parts of an encoder-decoder are loaded separately. The decoder's language-modelling head is not of the
+    # encoder.
     return not head.has_decoder or layer_of(name) is not None or is_embedding(name)
 
 
 def _dropout_rates(model_type: str | None, written: Mapping[str, Any]) -> list[str]:
-    """The entries of a configuration with the rates of dropout.
+    """The names of a configuration's entries that are dropout rates.
 
     Args:
         written: the contents of config.json.
@@ -160,9 +164,10 @@ def _dropout_rates(model_type: str | None, written: Mapping[str, Any]) -> list[s
         return [*known.dropout]
     from transformers import CONFIG_MAPPING
 
-    # Entries that a type lacks would become arguments of its models. Some rates are absent where they are those of the encoder.
+    # An entry that the type lacks would become an argument of the model, so the type's entries are used. A rate of None
+    # means that the model uses another rate of the encoder.
     entries = CONFIG_MAPPING[str(model_type)].from_dict(dict(written)).to_dict().items()
-    # A rate of 0 may be an integer, and what is true or false is no rate.
+    # A rate of 0 may be written as an integer. True and False are not rates, although bool is a subtype of int.
     return [
         name
         for name, value in entries
@@ -178,7 +183,7 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
     """Give XLM-R's classifier the dense layer of the encoder's language-modelling head.
 
     Raises:
-        ValueError: the encoder has none, or the model's classifier no such layer.
+        ValueError: the encoder has no such head, or the model's classifier has no such layer.
     """
     import torch
     from safetensors import safe_open
@@ -189,8 +194,8 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
         names = [f"lm_head.dense.{name}" for name in ("weight", "bias")]
         if dense is None or not set(names) <= set(stored.keys()):
             raise ValueError(
-                f"`head: lm-head` is for XLM-R with its language-modelling head, which {weights} or the task's classifier "
-                "has not: set `head: fresh` for this encoder"
+                f"`head: lm-head` needs an XLM-R with its language-modelling head, but {weights} or the task's "
+                "classifier lacks the layer `dense` of this head: set `head: fresh` for this encoder"
             )
         with torch.no_grad():
             for name, parameter in zip(names, (dense.weight, dense.bias), strict=True):
@@ -198,23 +203,25 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
 
 
 def resize_embeddings(model: "PreTrainedModel", rows: int) -> None:
-    """Give the embeddings, and the head of a language model, another number of rows."""
+    """Change the number of rows of the embeddings and, in a language model, of its head."""
     model.resize_token_embeddings(rows, mean_resizing=False)
 
 
 def change_tokenizer(
     model: Any, before: Mapping[str, int], after: Mapping[str, int], copies_overlap: bool = True
 ) -> None:
-    """Give a language model the embeddings, and the biases of its head, for another tokenizer.
+    """Change the embeddings of a language model, and the biases of its head, to those of another tokenizer.
 
-    A token that both tokenizers have keeps its embedding. Torch's generator draws the others, as it draws a new model's.
+    A token that both tokenizers have keeps its embedding. The other embeddings are initialized as in a new model, with
+    torch's global generator.
 
     Args:
-        before, after: token -> id.
-        copies_overlap: false: no token keeps its embedding.
+        before, after: token -> id, in the old and in the new tokenizer.
+        copies_overlap: if false, no token keeps its embedding.
 
     Raises:
-        ValueError: the output embeddings are not those of the input with a bias, or the two tokenizers have other ids of padding.
+        ValueError: the output embeddings are not tied to those of the input, or have no bias; or the padding tokens of
+            the two tokenizers have different ids.
     """
     import torch
 
@@ -222,14 +229,15 @@ def change_tokenizer(
     output = decoder.bias
     if output is None or decoder.weight is not table:
         raise ValueError(
-            f"a {type(model).__name__} has output embeddings of its own, or ones without biases, and takes no other tokenizer: leave out the "
-            "`tokenizer` of the task, or name an encoder of the family of BERT or XLM-R"
+            f"the tokenizer of a {type(model).__name__} cannot be changed, because its output embeddings are not tied "
+            "to the input embeddings, or have no bias: leave out the `tokenizer` of the task, or name an encoder of "
+            "the family of BERT or XLM-R"
         )
     named = next(name for name, parameter in model.base_model.named_parameters() if parameter is table)
     if not f"{model.base_model_prefix}.{named}".endswith(EMBEDDINGS):
         raise ValueError(
-            f"the embeddings of a {type(model).__name__} have a name that runs do not store, {named}: leave out the `tokenizer` of the task, or "
-            "name an encoder of the family of BERT or XLM-R"
+            f"the embeddings of a {type(model).__name__} are named {named}, which runs do not store: leave out the "
+            "`tokenizer` of the task, or name an encoder of the family of BERT or XLM-R"
         )
     old, old_bias = table.detach().clone(), output.detach().clone()
     padding = model.config.pad_token_id
@@ -237,7 +245,7 @@ def change_tokenizer(
     if token is not None and after.get(token) != padding:
         raise ValueError(
             f"the padding {token!r} has the id {padding} in the tokenizer of the encoder, and {after.get(token)} in the new one: "
-            "take a tokenizer of the kind of the encoder's"
+            "use a tokenizer of the same kind as the encoder's, in which both ids are equal"
         )
     resize_embeddings(model, max(after.values()) + 1)
     shared = [token for token in after if copies_overlap and before.get(token, len(old)) < len(old)]

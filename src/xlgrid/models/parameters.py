@@ -1,4 +1,4 @@
-"""How many parameters a method trains and stores on an encoder, counted on a model without weights."""
+"""Count the parameters that a method trains and stores on an encoder, without loading weights."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,13 +19,14 @@ class Count(NamedTuple):
 
     Attributes:
         trained: the number that training changes.
-        stored: the number in a run's `delta.safetensors`: those that train, and a task's head.
+        stored: the number in a run's `delta.safetensors`: the trained parameters and the task's head.
         total: the number of all parameters.
-        passed: the number by which every token is multiplied: in the layers of the encoder, not in its embeddings, pooler or
-            classifier; of a language model, the share `Head.output_share` of its output embeddings.
-        passed_trained: the number of these that training changes.
-        decoded: the number of these that are in the decoder and the output embeddings, of an encoder-decoder.
-        beams: the number of hypotheses that beam search keeps, of an encoder-decoder.
+        passed: the number of parameters by which every token is multiplied. These are the parameters in the layers of
+            the encoder, without embeddings, pooler and classifier. In a language model, the share `Head.output_share`
+            of the output embeddings counts, too.
+        passed_trained: the part of `passed` that training changes.
+        decoded: in an encoder-decoder, the part of `passed` that is in the decoder and the output embeddings.
+        beams: in an encoder-decoder, the number of hypotheses that beam search keeps.
     """
 
     trained: int
@@ -38,14 +39,19 @@ class Count(NamedTuple):
 
     @property
     def training(self) -> float:
-        """Floating-point operations of training on a token: a multiplication and an addition per parameter to go forward, as
-        many for the gradient of what came in, and as many for that of each parameter that trains; 6 per parameter where
-        all do (Kaplan et al. 2020, section 2.1). Attention itself has no parameters: see `attention_work`."""
+        """Floating-point operations of training on a token.
+
+        The forward pass takes 2 per parameter (a multiplication and an addition), the gradient with respect to the
+        input takes 2 more, and the gradient of each trained parameter takes 2 more: 6 per parameter if all train
+            (Kaplan et al.
+        2020, section 2.1). Attention scores have no parameters: see `attention_work`.
+        """
         return 4 * self.passed + 2 * self.passed_trained
 
     @property
     def evaluation(self) -> float:
-        """Floating-point operations of evaluating a token. A token of the target is computed for each hypothesis of beam search."""
+        """Floating-point operations of evaluating a token. The decoder computes each token once per beam-search
+        hypothesis."""
         return 2 * (self.passed + (self.beams - 1) * self.decoded)
 
 
@@ -59,20 +65,21 @@ def count(
     pretraining: bool = False,
     extend: "Callable[[PreTrainedModel], None] | None" = None,
 ) -> Count:
-    """Count what a method trains, stores and computes with.
+    """Count the parameters that a method trains, stores and computes with.
 
-    A token passes one of the modules for languages.
+    A token passes through one module for languages in each layer.
 
     Args:
         head: the task's head.
-        labels: the number of the task's labels; text has none.
-        base, options: of the method, see `xlgrid.methods.make`.
-        embeddings: whether the word embeddings train, too, whatever the method.
-        pretraining: everything trains, and the whole encoder is stored.
-        extend: adds what the architecture of an encoder from scratch has besides, in place.
+        labels: the number of the task's labels; 0 for text.
+        base, options: the method, see `xlgrid.methods.make`.
+        embeddings: whether the word embeddings are trained even if the method freezes them.
+        pretraining: count for the pre-training of an encoder, which trains all parameters and stores the whole encoder.
+        extend: adds the modules of the architecture of an encoder from scratch that transformers' class lacks, in
+            place.
 
     Raises:
-        ValueError: there is no such method, or it is not for this encoder.
+        ValueError: there is no such method, or it cannot be used with this encoder.
     """
     method = make(base, options)
 
@@ -122,8 +129,10 @@ def count(
 
 
 def attention_work(config: "PreTrainedConfig", length: float) -> float:
-    """The floating-point operations of going forward with a token in the attention of all layers of an encoder, which the parameters do not
-    count: a product of queries and keys, and one of weights and values. Training takes three times as many.
+    """The floating-point operations per token of the attention scores in a forward pass through all layers.
+
+    They are the product of queries and keys and the product of weights and values, which use no parameters. Training
+    takes three times as many.
 
     Args:
         length: the number of tokens of an input.

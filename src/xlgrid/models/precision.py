@@ -1,4 +1,4 @@
-"""`precision: bf16`: products of matrices in bf16, where the hardware is fast at them; weights stay in fp32."""
+"""The setting `precision: bf16`: compute matrix products in bf16 on hardware that supports it. Weights stay in fp32."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def uses_bf16(device: "torch.device", precision: str) -> bool:
-    """Whether a run with this `precision` computes in bf16 on a device: a GPU, or a CPU with instructions for bf16."""
+    """Whether a run with this `precision` computes in bf16 on a device. A CPU needs instructions for bf16."""
     import torch
 
     if precision != "bf16":
@@ -19,7 +19,7 @@ def uses_bf16(device: "torch.device", precision: str) -> bool:
 
 
 def autocast(device: "torch.device", bf16: bool) -> "torch.autocast":
-    """The context of a forward pass that computes and holds its results in bf16: on a GPU, or a CPU without AMX."""
+    """The context of a forward pass: `torch.autocast` to bf16 on a GPU and on a CPU without AMX, otherwise disabled."""
     import torch
 
     return torch.autocast(device.type, torch.bfloat16, enabled=bf16 and not _has_amx(device))
@@ -27,10 +27,10 @@ def autocast(device: "torch.device", bf16: bool) -> "torch.autocast":
 
 @contextmanager
 def arithmetic(device: "torch.device", bf16: bool) -> Iterator[None]:
-    """The context of a forward and a backward pass in bf16, which changes how a CPU computes them.
+    """The context of a forward and a backward pass in bf16. It changes how a CPU computes them, and nothing on a GPU.
 
-    A CPU with AMX multiplies matrices in bf16 and adds in fp32, since `torch.autocast` makes a backward pass no faster on
-    such a CPU. Without AMX, `torch.autocast` halves the time, and this way saves a tenth.
+    A CPU with AMX multiplies fp32 matrices in bf16 and adds in fp32, because `torch.autocast` does not speed up the
+    backward pass on such a CPU. On a CPU without AMX, `torch.autocast` halves the time, while this way saves a tenth.
     """
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -42,8 +42,8 @@ def arithmetic(device: "torch.device", bf16: bool) -> Iterator[None]:
     if _has_amx(device):
         torch.set_float32_matmul_precision("medium")
     try:
-        # The fused kernel for attention multiplies small blocks: it takes ten times as long as in fp32 with AMX, and its
-        # backward pass takes twice as long without.
+        # The fused attention kernel multiplies small blocks. In bf16, it takes ten times as long as in fp32 with AMX,
+        # and its backward pass takes twice as long without AMX.
         with sdpa_kernel(SDPBackend.MATH):
             yield
     finally:

@@ -1,4 +1,4 @@
-"""A model's predictions for tokens: the outcome of each example, for training's dev sets and for cells."""
+"""Compute a model's predictions, and the outcome of each example, for the dev sets of training and for cells."""
 
 import platform
 import re
@@ -41,9 +41,9 @@ def outcomes_on(
     halves: bool = True,
     head: Head | None = None,
 ) -> list[Outcome]:
-    """The outcome of each example of `tokens`, in their order.
+    """The outcome of each example of `tokens`, in the order of the examples.
 
-    Args, Raises: as `predictions_on`.
+    The arguments and the errors raised are those of `predictions_on`.
     """
     predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves, head)
     return (head or ALL_HEADS.find(tokens.head)).outcomes(tokens, predictions)
@@ -60,14 +60,14 @@ def predictions_on(
     halves: bool = True,
     head: Head | None = None,
 ) -> list[Any]:
-    """The prediction of a model's head for each row of `tokens`, in their order.
+    """The prediction of a model's head for each row of `tokens`, in the order of the rows.
 
     Args:
-        budget: the tokens of a batch, padding included; halved where memory runs out.
-        token_types: tell BERT the second segment by its type.
+        budget: the number of tokens in a batch, padding included.
+        token_types: whether to pass BERT the token types of the second segment.
         check: called before every batch; it may raise to stop early.
-        halves: whether memory that runs out leads to smaller batches; otherwise it is an error.
-        head: makes the batches and predictions; None: the head of the tokens.
+        halves: whether to halve `budget` and try again when memory runs out; otherwise this is an error.
+        head: makes the batches and predictions; None uses the head of the tokens.
 
     Raises:
         ValueError: memory runs out on a single example, or without `halves`.
@@ -112,20 +112,21 @@ def predictions_on(
 
 
 def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Ints, training: bool) -> dict[str, Any]:
-    """The arguments of the model's forward, besides a batch of rows, that the method or the encoder asks for."""
+    """The arguments of the model's `forward` that the method or the encoder needs in addition to a batch."""
     of_method = method.forward_arguments(tokens, rows, model.device, training)
     return of_method | by_language.arguments(model, tokens.segments(rows))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch or numpy says that memory ran out, on a GPU or elsewhere. Many do so in words only."""
+    """Whether an error of torch or numpy means that memory ran out, on a GPU or a CPU. Many say so only in the
+    message."""
     import torch
 
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def halved(limit: int, lengths: Ints, parts: Sequence[Ints], problem: str) -> int:
-    """The limit in tokens for the next attempt, where `parts`, cut at `limit`, ran out of memory; cached memory is freed.
+    """The limit in tokens for the next attempt, after `parts`, cut at `limit`, ran out of memory. Frees cached memory.
 
     Call this outside of the `except` block, because the exception's traceback holds tensors.
 
@@ -149,8 +150,10 @@ def halved(limit: int, lengths: Ints, parts: Sequence[Ints], problem: str) -> in
 
 
 def circumstances(device: "torch.device") -> dict[str, Any]:
-    """The versions, the device and the number of threads, on which a result depends besides its recipe, and the commit and the
-    command that made it."""
+    """The versions, the device, the number of threads, the commit and the command of this process.
+
+    A result depends on these in addition to its recipe.
+    """
     import torch
 
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()

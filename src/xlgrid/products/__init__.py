@@ -11,7 +11,8 @@ from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
 from xlgrid.products.train import Run
 
-# The comparison of an exhibit is named as the exhibit with more behind, so it comes first.
+# The path of a comparison is that of its exhibit with a suffix (`table03-published`). It must be tried first, since
+# `Exhibit` would match it, too.
 _CORE = (
     Meanings,
     Data,
@@ -44,5 +45,5 @@ def kinds() -> tuple[type[Product], ...]:
 
 
 def product_of(path: str) -> Product | None:
-    """The product, of whatever study, to which a file belongs; None if the file belongs to none."""
+    """The product of any study to which a file belongs; None if the file belongs to no product."""
     return next((product for kind in kinds() if (product := kind.parse(path))), None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Meanings(Product):
-    """The meanings of a generated task, which every language expresses."""
+    """The meanings of a generated task. The data of every language express the same meanings."""
 
     template = "results/{study}/data/{task}/meanings.parquet"
     stage = "data"
@@ -159,7 +159,7 @@ class Text(Product):
 
 
 def columns_of(task: "TaskEntry") -> str:
-    """The columns of a task that its study describes, as JSON; the library has no table of them."""
+    """The columns, as JSON, of a task that the study describes by its head, so that the library does not know them."""
     return json.dumps(task.columns, ensure_ascii=False)
 
 

@@ -90,8 +90,10 @@ class Encoder(Product):
 
 @dataclass(frozen=True)
 class Tokens(Product):
-    """One split of a task's data in a language or pair, as the tokens of a tokenizer; those of `fr~en` also have the same examples
-    in a second language, for methods that read both."""
+    """One split of a task's data in a language or pair, as the tokens of a tokenizer.
+
+    Tokens of `fr~en` contain each French example and the parallel example in English, for methods that read both.
+    """
 
     template = "results/{study}/tokens/{task}/{tokenizer}/{language}/{split}.arrow"
     stage = "encode"
@@ -109,7 +111,7 @@ class Tokens(Product):
         }
 
     def _data(self, plan: "Plan") -> list[Data] | list[Text]:
-        """The data or texts from which the tokens are cut; those with the parallel examples of the examples come second."""
+        """The data or texts that are tokenized. Data with the parallel examples come second."""
         entry = plan.study.tasks[self.task]
         if entry.from_text:
             return [Text(self.study, code) for code in Target(self.language).languages]
@@ -126,9 +128,9 @@ class Tokens(Product):
     def settings(self, study: "Study") -> Settings:
         entry = study.tasks[self.task]
         given, head = entry.task.Options(**entry.options), entry.task.head
-        # Which rows of a text are for the split, and what becomes of long ones.
+        # These options say which rows of a text are for the split, and what is done with long rows.
         options = given.model_dump() if isinstance(given, mlm.Options) else {}
-        # Other data have files of their own for each split.
+        # Only a text needs the split here. Other data have a separate file for each split.
         options = options | {"split": self.split} if entry.from_text else options
         # Cells read the settings of evaluation from the tokens.
         if evaluated := given.model_dump(mode="json", include={*head.options.model_fields}, exclude_none=True):
@@ -155,5 +157,5 @@ class Tokens(Product):
 def _makers(
     kind: type[Product], folder: str, entries: "Mapping[str, EncoderEntry | TokenizerEntry]"
 ) -> dict[str, list[str]]:
-    """Rule -> the beginnings of the paths in a folder that it makes, by the rule of each entry."""
+    """Rule -> the beginnings of the paths in `folder` that the rule makes, see `Product.makers`."""
     return {rule: [f"{folder}/{name}" for name, entry in entries.items() if entry.rule == rule] for rule in kind.rules}

@@ -26,10 +26,11 @@ class _CellAxes(NamedTuple):
 
 
 class Cell(OfGrids, _CellAxes):
-    """One evaluation: a run on a target. The target is a language or a pair, or one of these as of a step (`qu@1000`).
+    """One evaluation: a run on a target. The target is a language or a pair. `qu@1000` is the language `qu` with the
+    checkpoint of its MLM run after step 1000.
 
     Raises:
-        ValueError: the source or the target cannot be parsed, or the seed is no number.
+        ValueError: the source or the target cannot be parsed, or the seed is not a number.
     """
 
     __slots__ = ()
@@ -44,10 +45,10 @@ class Cell(OfGrids, _CellAxes):
 
     @classmethod
     def named(cls, name: str) -> "Cell":
-        """The cell of a name, its fields joined by slashes: `demo/ner/mini/full-ft/en/de/1`.
+        """The cell with a name. A name is the fields joined by slashes, such as `demo/ner/mini/full-ft/en/de/1`.
 
         Raises:
-            ValueError: the name has another number of fields, or one that cannot be parsed.
+            ValueError: the number of fields is wrong, or a field cannot be parsed.
         """
         fields = name.split("/")
         if len(fields) != len(cls._fields):
@@ -60,7 +61,7 @@ class Cell(OfGrids, _CellAxes):
 
     @property
     def shown(self) -> "Cell":
-        """The cell as exhibits and claims name it: source and target without what follows @."""
+        """The cell as exhibits and claims name it: in its source and target, `@` and the text after it are removed."""
         # Every exhibit asks this of every cell, so the common case returns at once.
         if self.source.for_target is None and self.target.step is None:
             return self
@@ -78,23 +79,24 @@ class Cell(OfGrids, _CellAxes):
         return plan.cells
 
     def alike(self, plan: "Plan") -> Hashable:
-        # Cells that differ by their seeds have the same inputs, except for their runs. The runs of one study are alike.
+        # Cells that differ only by their seeds have the same inputs except for their runs, and their runs are alike if
+        # one study makes them.
         return self._replace(seed=0), plan.owned(self.run).study
 
     def has_own_input(self, plan: "Plan") -> bool:
-        # There are many cells, so that each is asked for its run only.
+        # A study has many cells, so this checks only the run of each cell, not its other inputs.
         return self.run in plan.results and plan.owned(self.run) == self.run
 
     def _text(self, start: "Start") -> str | None:
         return start.of_target(self.target.data, self.source.data) if start.at == "both" else super()._text(start)
 
     def mlm_runs(self, study: "Study") -> list[Run]:
-        """The MLM runs that the run of the cell began with, and then those of the target."""
+        """The MLM runs with which the run of the cell began, and then the MLM runs of the target."""
         return list(dict.fromkeys([*self.run.mlm_runs(study), *super().mlm_runs(study)]))
 
     def texts_read(self, plan: "Plan") -> list[Run]:
-        # A method may count embeddings among the parameters of a language. Then a cell has the tokenizer of its target's run on
-        # text, or that of the encoder if there is no such run.
+        # A method may count embeddings among the parameters of a language. Then a cell uses the tokenizer of its
+        # target's MLM run, or the encoder's tokenizer if the target has no MLM run.
         method = plan.study.methods[self.method].method
         is_exchanged = any(map(method.is_language_specific, EMBEDDINGS))
         return super().mlm_runs(plan.study) if is_exchanged else self.mlm_runs(plan.study)
@@ -106,12 +108,12 @@ class Cell(OfGrids, _CellAxes):
 
 
 def with_values(cells: Iterable[Cell], select: Mapping[str, Iterable[object]]) -> Iterator[Cell]:
-    """The cells that have one of some values on each of some axes, as exhibits and claims name them.
+    """The cells with selected values on their axes, as exhibits and claims name them.
 
     Args:
-        select: axis -> values.
+        select: axis -> allowed values. A cell must have an allowed value on every axis in `select`.
     """
-    # Every exhibit and claim asks this of every cell of a study, whenever the study is loaded.
+    # This must be fast: loading a study calls it for every exhibit and claim, with all cells.
     chosen = [(Cell._fields.index(axis), frozenset(values)) for axis, values in select.items()]
     for cell in cells:
         shown = cell.shown

@@ -1,4 +1,4 @@
-"""Tables and figures, and their comparisons with published numbers."""
+"""Exhibits (tables and figures), and their comparisons with published numbers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
 
-# The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
+# The suffixes of the files of a table, of a figure, and of a comparison with published numbers.
 TABLE = (".csv", ".md", ".tex", ".html")
 FIGURE = (".csv", ".md", ".tex", ".png", ".svg")
 COMPARISON = ("-published.csv", "-published.md", "-published.html")

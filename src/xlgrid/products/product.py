@@ -1,7 +1,8 @@
-"""What every product of a study has: a path with its identity, and the facts about how it is made.
+"""The base class of all products of a study.
 
-A product is the files that one rule makes together. Its class is the one place that says from what it is made, with which settings,
-and why a study may lack it; rules, `xlgrid status` and `xlgrid check` ask it.
+A product is the files that one rule makes together. Its class defines the paths of the files, the inputs and settings
+from which they are made, and the error if a study does not have the product. The rules of Snakemake, `xlgrid status`
+and `xlgrid check` all use these definitions.
 """
 
 import re
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Inputs = dict[str, str | list[str]]
 # The settings of a command by name.
 Settings = dict[str, str | int | list[str]]
-# A field of a template, or what differs between several files.
+# A part of a template in braces: a field, or `{file}`.
 _FIELD = re.compile(r"{(\w+)}")
 
 
@@ -31,7 +32,8 @@ class Templated:
     """The files that one rule makes together. The fields of a subclass are the wildcards of the rule.
 
     Attributes:
-        template: the path of the files, with each field in braces; `{file}` is the part in which several files differ.
+        template: the path of the files, with each field in braces. If there are several files, `{file}` is the part of
+            the path in which they differ.
         files: the values of `{file}`. The first file exists if and only if the product is complete.
     """
 
@@ -57,7 +59,7 @@ class Templated:
         cls._pattern = re.compile("".join(regular))
 
     def file(self, name: str) -> str:
-        """The path of the file for which `{file}` is this name."""
+        """The path of the file, where `name` replaces `{file}`."""
         return self._format.format(self, name)
 
     @property
@@ -81,13 +83,13 @@ class Templated:
 
 
 class Product(Templated):
-    """A kind of product: its path and everything that is asked about how it is made.
+    """A kind of product: the template of its path, and methods that describe how it is made.
 
     Attributes:
-        stage: the stage of a study that makes it, which is the name of the file with its rules.
+        stage: the stage of a study that makes the product: the name of the file with its rules.
         rules: the rules that make products of this kind.
-        shows_results: whether it shows a study's results to people, as exhibits and the report do. Such a product always belongs to the
-            study itself, and is made again once a result that it shows was deleted.
+        shows_results: whether the product shows results to people, as exhibits and the report do. A study never takes
+            such a product from a study that it extends. If a result in it was deleted, the product is made again.
     """
 
     __slots__ = ()
@@ -97,29 +99,29 @@ class Product(Templated):
     study: str
 
     def inputs(self, plan: "Plan") -> Inputs:
-        """The files from which the product is made, each below the results of the study that makes the file.
+        """The input files of the product. Each path names the study that makes the file.
 
         Raises:
-            ValueError: a claim compares cells that no grid has.
+            ValueError: a claim compares cells that are not in any grid.
         """
         return {}
 
     def settings(self, study: "Study") -> Settings:
-        """The settings of the command that makes the product, which with the inputs decide its contents. Settings that cannot change
-        the contents are left out."""
+        """The settings of the command that makes the product. Together with the inputs, they determine its contents;
+        settings that cannot change the contents are left out."""
         return {}
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        """Rule -> the beginnings of the paths that it makes, for a kind that several of `rules` make.
+        """Rule -> the beginnings of the paths that the rule makes, for a kind of product with several `rules`.
 
-        A beginning is what follows the name of the study, up to the end of a name; `*` is any one name. Of two rules with a
-        beginning of a path, the one with the longer beginning makes it.
+        A beginning, such as `data/xnli`, is a path after the folder of the study. It ends at the end of a name, and `*`
+        matches any one name. If beginnings of two rules match a path, the rule with the longer beginning makes it.
         """
         return {}
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
-        """Field -> the names that the study has for it, of those fields that name a part of the study."""
+        """Field -> the names that the study has for it, for each field that names a part of the study."""
         return {}
 
     @property
@@ -128,7 +130,7 @@ class Product(Templated):
         return (vars(self)["language"],)
 
     def _unknown(self, study: "Study") -> tuple[str, str, Iterable[str]] | None:
-        """The first field with a name that the study lacks, the name, and the names that the study has."""
+        """The first field whose name is not in the study: the field, its name, and the names that the study has."""
         for field, known in self.names(study).items():
             for name in self.languages if field == "language" else (vars(self)[field],):
                 if name not in known:
@@ -136,16 +138,17 @@ class Product(Templated):
         return None
 
     def is_in(self, plan: "Plan") -> bool:
-        """Whether the study of a plan has this product, which is under the name of the study, whichever study makes it."""
+        """Whether the study of a plan has this product. The product's field `study` must be the name of that study,
+        even if another study makes the files."""
         return self._unknown(plan.study) is None
 
     def problem(self, plan: "Plan") -> str | None:
-        """Why the study of a plan does not have this product; None if it has."""
+        """Why the study of a plan does not have this product; None if it does."""
         absent = self._unknown(plan.study)
         return absent and unknown(*absent)
 
     def under(self, study: str) -> Self:
-        """The product of the same name under a study."""
+        """The same product, with another study in its path."""
         if self.study == study:
             return self
         # Data classes and named tuples name their fields in `__match_args__`.
@@ -153,11 +156,12 @@ class Product(Templated):
         return type(self)(study, *others)  # type: ignore[call-arg]
 
     def alike(self, plan: "Plan") -> Hashable:
-        """A key that products share whose inputs and settings differ from those of an ancestor's products in the same way."""
+        """A key for comparing products with the products of a study that this study extends. If two products have the
+        same key, either both have the inputs and settings of the other study's products, or both do not."""
         return self
 
     def has_own_input(self, plan: "Plan") -> bool:
-        """Whether the study of a plan itself makes an input, so that no ancestor has an equal product."""
+        """Whether the study of a plan itself makes an input, so that no study that it extends has an equal product."""
         folder = f"results/{plan.study.name}/"
         return any(file.startswith(folder) for file in flat(self.inputs(plan)))
 
@@ -166,20 +170,20 @@ class Product(Templated):
         return self
 
     def repository(self, study: "Study") -> Repository | None:
-        """The repository from which the product is fetched; None if it comes from elsewhere."""
+        """The Hub repository from which the product is fetched; None if it is not fetched from the Hub."""
         return None
 
     @property
     def thing(self) -> str:
-        """The name of the part of a study that the product is of, such as `data ner`, in `xlgrid check`."""
+        """The name of the part of the study to which the product belongs, such as `data ner`, for `xlgrid check`."""
         return self.folder
 
     def origin(self, study: "Study") -> "Origin | None":
-        """The source of data or of a text; None if they are generated, or if the product is something else."""
+        """The origin of data or of a text; None for generated data and for other products."""
         return None
 
     def rows(self, study: "Study") -> "pa.Table | None":
-        """The rows that a job reads from the study's own files; None if there are no such files, or the product is something else.
+        """The rows that a job reads from local files of the study; None for data from elsewhere and for other products.
 
         Raises:
             ValueError: the files are damaged, or do not fit the task.
@@ -187,7 +191,8 @@ class Product(Templated):
         return None
 
     def job(self, study: "Study") -> str:
-        """The name of the job: the path from the study's folder, without suffix, or the folder if the job makes several files there."""
+        """The name of the job: the path below the study's folder without its suffix, or the folder if the job makes
+        several files in it."""
         stem = self.folder if self.template.endswith("/{file}") else self.path.rpartition(".")[0]
         return stem.split("/", 2)[2]
 
@@ -196,7 +201,7 @@ class Product(Templated):
         return Log(self.study, self.job(study)).path
 
     def benchmark(self, study: "Study") -> "Benchmark":
-        """Snakemake's measurement of the job."""
+        """Snakemake's benchmark of the job: its running time and memory."""
         stage, job = self.job(study).split("/", 1)
         return Benchmark(self.study, stage, job)
 
@@ -208,7 +213,7 @@ def flat(files: Inputs) -> list[str]:
 
 @dataclass(frozen=True)
 class Log(Templated):
-    """The log of a job; `job` is the path of what the job makes, from the study's folder, without its suffix."""
+    """The log of a job. Its field `job` is the job's name, see `Product.job`."""
 
     template = "results/{study}/logs/{job}.log"
     study: str
@@ -217,7 +222,7 @@ class Log(Templated):
 
 @dataclass(frozen=True)
 class Benchmark(Templated):
-    """Snakemake's measurement of a job; `job` is as in `Log`, but begins with a folder, the stage."""
+    """Snakemake's benchmark of a job. Its field `job` is the job's name, with the stage as a folder before it."""
 
     template = "results/{study}/benchmarks/{stage}/{job}.tsv"
     study: str

@@ -1,4 +1,4 @@
-"""The verdicts of claims, the report, and what is beside it."""
+"""The verdicts of claims, the report, and the files in its folder."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ class Claims(Product):
 
 @dataclass(frozen=True)
 class Summary(Product):
-    """The scores of all cells, which the command that runs the notebook of the report writes."""
+    """The scores of all cells. The command that runs the notebook of the report writes them."""
 
     template = "results/{study}/summary.csv"
     stage = "report"
@@ -54,7 +54,7 @@ class Summary(Product):
         shown_cells = {cell for exhibit in study.exhibits.values() for cell in exhibit.cells(plan.cells, study.facts)}
         compared = [name for name, exhibit in study.exhibits.items() if exhibit.is_compared]
         return {
-            # The other cells are inputs of exhibits.
+            # The cells that exhibits show are inputs already, through the exhibits.
             "cells": [cell.path for cell in plan.cells if cell not in shown_cells],
             "exhibits": [Exhibit(self.study, name).path for name in study.exhibits],
             "comparisons": [PublishedExhibit(self.study, name).path for name in compared],
@@ -81,7 +81,7 @@ class Report(Product):
 
 @dataclass(frozen=True)
 class StudyCopy(Templated):
-    """A copy of the study file, or of one that it extends, with which the results can be read where the project is not."""
+    """A copy of the study file, or of a file that it extends, so that the results can be read without the project."""
 
     template = "results/{study}/study/{name}.yaml"
     study: str
@@ -90,7 +90,7 @@ class StudyCopy(Templated):
 
 @dataclass(frozen=True)
 class Partial(Templated):
-    """The results of a command that failed: a list of the failures, and exhibits of the cells that exist."""
+    """The results after a command failed: a list of the failures, and exhibits with the cells that exist."""
 
     template = "results/{study}/partial/failed.txt"
     study: str

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 class OfGrids(Product):
-    """A product that follows from the grids of a study, such as a run or a cell.
+    """A product that the grids of a study list: a run or a cell.
 
-    Its fields are the study and the axes of a grid. Studies have hundreds of thousands of them, so they are tuples.
+    The fields are the study and the axes of a grid. The class is a tuple, because a study may have hundreds of
+    thousands of these products.
     """
 
     __slots__ = ()
@@ -57,38 +58,41 @@ class OfGrids(Product):
         return f"{problem}; the nearest is {near[0]}" if near else problem
 
     def on_text(self, start: "Start | None") -> "list[Run]":
-        """The MLM run that `start` names: none or one."""
+        """The MLM run that `start` names, as a list of at most one run."""
         text = start and self._text(start)
         return [Run(self.study, start.task, self.encoder, start.method, text, start.seed)] if start and text else []
 
     def _text(self, start: "Start") -> str | None:
-        """The source of the MLM run that `start` names."""
+        """The source of the MLM run that `start` names; None if there is no such run."""
         return start.of_run(self.source)
 
     def mlm_runs(self, study: "Study") -> "list[Run]":
-        """The MLM runs whose weights the model of this result has, in the order in which they are loaded."""
+        """The MLM runs whose weights the model loads, in this order."""
         texts = self.on_text(study.methods[self.method].start)
-        # An MLM run that itself began with another stores what it changed, and no more.
+        # An MLM run that began with another one stores only its own changes, so the earlier run is loaded first.
         return list(dict.fromkeys(each for run in texts for each in (*run.mlm_runs(study), run)))
 
     def starting_runs(self, study: "Study") -> "list[Run]":
-        """The runs whose weights are loaded before this one trains or is evaluated, in the order in which they are loaded."""
+        """The runs whose weights are loaded before the training or evaluation, in this order."""
         return self.mlm_runs(study)
 
     def tokenizer(self, plan: "Plan") -> str:
-        """The tokenizer of the tokens that the model reads: that of the task or, where the task names none, of the last run on
-        text whose task names one; otherwise that of the encoder."""
+        """The tokenizer of the model's inputs.
+
+        It is the tokenizer of the task; otherwise, of the last MLM run whose task names a tokenizer; otherwise, of the
+        encoder.
+        """
         study = plan.study
         users: list[OfGrids] = [self, *reversed(self.texts_read(plan))]
         named = (study.tasks[each.task].tokenizer_in(each.source) for each in users)
         return next(filter(None, named), None) or study.tokenizer_of(self.encoder)
 
     def texts_read(self, plan: "Plan") -> "list[Run]":
-        """The MLM runs that can have trained the embeddings which the model reads with."""
+        """The MLM runs that may have trained the word embeddings of the model."""
         return self.mlm_runs(plan.study)
 
     def second_language(self, plan: "Plan") -> str | None:
-        """The language in which the model reads each example a second time."""
+        """The language of the parallel example that the model reads with each example; None if it reads none."""
         return plan.study.methods[self.method].method.parallel_language
 
 
@@ -105,7 +109,7 @@ class Run(OfGrids, _RunAxes):
     """One training. The source is a language, a pair, a mix, or one of these for a target (`en@qu`).
 
     Raises:
-        ValueError: the source cannot be parsed, or the seed is no number.
+        ValueError: the source cannot be parsed, or the seed is not a number.
     """
 
     __slots__ = ()
@@ -119,7 +123,7 @@ class Run(OfGrids, _RunAxes):
 
     @property
     def delta(self) -> str:
-        """The weights that the run has changed."""
+        """The file with the weights that the run changed."""
         return self.file("delta.safetensors")
 
     def inputs(self, plan: "Plan") -> Inputs:
@@ -170,7 +174,7 @@ class Run(OfGrids, _RunAxes):
         return imported.of(self.source, self.encoder).repository if imported else None
 
     def first(self, study: "Study") -> "list[Run]":
-        """The run of another task with which this one begins: none or one."""
+        """The run of another task with which this run begins, as a list of at most one run."""
         task = study.tasks[self.task].start
         return [self._replace(task=task)] if task else []
 
@@ -178,21 +182,24 @@ class Run(OfGrids, _RunAxes):
         return [*self.mlm_runs(study), *self.first(study)]
 
     def tokens(self, plan: "Plan", split: str) -> list[Tokens]:
-        """The tokens on which the run trains (`train`), for each part of its source, or chooses its checkpoint (`dev`), for each
-        part or for each of its `dev_targets`."""
+        """The tokens of a split, in each language or pair on which the run uses it.
+
+        `train` has the tokens of each part of the source. `dev`, with which the run chooses its checkpoint, has the
+        tokens of each part of the source or of each of the `dev_targets`.
+        """
         task, _ = plan.study.entry(self.task, split)
         parts = plan.study.recipe(*self[1:]).dev_parts if split == "dev" else self.source.parts
         tokenizer, second = self.tokenizer(plan), self.second_language(plan)
         return [Tokens(self.study, task, tokenizer, accompanied(part, second), split) for part in parts]
 
     def new_tokenizer(self, plan: "Plan") -> list[Tokenizer]:
-        """The tokenizer, other than the encoder's, for which an MLM run trains embeddings: none or one."""
+        """The tokenizer, other than the encoder's, for which an MLM run trains embeddings, as a list of at most one."""
         tokenizer = plan.study.tasks[self.task].tokenizer_in(self.source)
         is_new = tokenizer and tokenizer != plan.study.tokenizer_of(self.encoder)
         return [Tokenizer(self.study, tokenizer)] if tokenizer and is_new else []
 
     def weights(self, plan: "Plan") -> Inputs:
-        """What is read to use the trained model on data that are not tokens yet."""
+        """The files that are needed to use the trained model on untokenized data, including the tokenizer."""
         return {
             "delta": plan.owned(self).delta,
             "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
@@ -201,8 +208,11 @@ class Run(OfGrids, _RunAxes):
 
 
 def inputs_on_text(plan: "Plan", **users: OfGrids) -> Inputs:
-    """The MLM run of each run or cell, none or one, and under `earlier` those with which these MLM runs, or the run
-    of a cell, began."""
+    """The files of the MLM runs with which runs or cells begin.
+
+    Each keyword is the name of an input, for the MLM run (none or one) of that run or cell. The input `earlier` has the
+    MLM runs with which these MLM runs, or the run of a cell, began.
+    """
     starts = {name: user.on_text(plan.study.methods[user.method].start) for name, user in users.items()}
     named = {run for runs in starts.values() for run in runs}
     earlier = dict.fromkeys(run for user in users.values() for run in user.mlm_runs(plan.study) if run not in named)

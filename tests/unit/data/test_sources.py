@@ -89,8 +89,8 @@ def test_settings_of_files_are_left_out_of_what_a_rule_hands_on_unless_a_study_h
         ),
         ({"local": "c.csv", "colums": ["a"]}, "unknown key 'colums', did you mean 'columns'"),
         ({"local": "c.csv", "train": {"lokal": "a.csv"}}, "train\n.*unknown key 'lokal', did you mean 'local'"),
-        ({"local": "c.csv", "test": {"local": "a.csv"}}, "`test` is for some languages: list them"),
-        ({"local": "c.csv", "translated": {"local": "a.csv"}}, "`translated` is for some languages: list them"),
+        ({"local": "c.csv", "test": {"local": "a.csv"}}, "`test` must list its languages"),
+        ({"local": "c.csv", "translated": {"local": "a.csv"}}, "`translated` must list its languages"),
     ],
 )
 def test_keys_that_a_source_has_not_are_refused(fields, message):

@@ -164,5 +164,5 @@ def test_a_tokenizer_with_another_padding_is_refused(world: Path, tmp_path: Path
     keys = {"task": "mlm", "kind": "mlm", "method": "text", "base": "full-ft", "source": "qa1"}
     tokens = [world / "qa1.arrow"]
     recipe = Recipe.model_validate(NAMES | keys)
-    with pytest.raises(ValueError, match="take a tokenizer of the kind of the encoder's"):
+    with pytest.raises(ValueError, match="has the id"):
         Loop(recipe, world / "encoder", tokens, tokens, tmp_path / "run", tokenizer=tmp_path / "v")

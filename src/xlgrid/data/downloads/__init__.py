@@ -1,5 +1,8 @@
-"""Files from elsewhere than the Hub: `entries` says which a study names, `rules` which rule makes each, `curl` gets them, `archives` and
-`bitext` read what came."""
+"""Download files that are not on the Hub.
+
+`entries` defines the `downloads` of a study, `rules` finds the rule that makes a file, `curl` downloads it, and
+`archives` and `bitext` read archives.
+"""
 
 from xlgrid.data.downloads.entries import Download, Found, find
 from xlgrid.data.downloads.rules import Downloads

@@ -1,4 +1,4 @@
-"""Archives that were downloaded: whether a file is what the end of its name says, and the file in an archive that a study needs."""
+"""Check that a downloaded file has the type that its suffix says, and extract a file from an archive."""
 
 import re
 import shutil
@@ -14,25 +14,26 @@ from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.data.formats.files import BEGINNINGS
 
-# End of a name -> the last bytes of such files, where these are known.
+# Suffix -> the last bytes of files of this type.
 _ENDS = {".xz": b"YZ", ".parquet": b"PAR1"}
-# The members of an archive that an error lists at most.
+# An error lists at most this many members of an archive.
 _SHOWN = 20
 
 
 def problem(path: Path, name: str) -> str | None:
-    """Why a file is not what the end of its name says; None if it is, or if the end of the name says nothing. Only the ends of the file are read.
+    """Why a file does not have the type that the suffix of its name says; None if it does, or if the suffix is unknown.
+    Only the first and last bytes of the file are read.
 
     Args:
         path: the file.
-        name: its name, since a file that is not whole yet has another one.
+        name: the final name of the file. An unfinished download is stored under another name.
     """
     suffix = Path(name).suffix.replace(".tgz", ".gz")
     with path.open("rb") as file:
         first = file.read(16)
         file.seek(-min(8, path.stat().st_size), 2)
         last = file.read()
-    # A page that says "not found" begins otherwise.
+    # For example, a page that says "not found" does not begin like an archive.
     if suffix in BEGINNINGS and not re.match(BEGINNINGS[suffix], first):
         return f"it begins with {first!r}, as no {suffix} does"
     if suffix in _ENDS and not last.endswith(_ENDS[suffix]):
@@ -43,7 +44,7 @@ def problem(path: Path, name: str) -> str | None:
 
 
 def unpack(archive: str | Path, member: str, out: str | Path) -> None:
-    """Write a file of an archive (zip, or tar however it is compressed).
+    """Extract a file from an archive (zip, or tar with any compression).
 
     Args:
         member: the path of the file in the archive, or the end of the path.
@@ -63,7 +64,7 @@ def unpack(archive: str | Path, member: str, out: str | Path) -> None:
 
 
 def shown(names: Collection[str]) -> str:
-    """The files of an archive, as errors list them."""
+    """The files of an archive as a phrase for errors."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{', '.join([*names][:_SHOWN])}{more}" or "nothing"
 
@@ -99,7 +100,7 @@ def _file(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
 
 @contextmanager
 def reading(archive: Path) -> Iterator[None]:
-    """Errors of the libraries that read archives become one that names the archive."""
+    """Convert the errors of the libraries that read archives to `Damaged`, with a message that names the archive."""
     try:
         yield
     except FileNotFoundError:
@@ -107,6 +108,6 @@ def reading(archive: Path) -> Iterator[None]:
     except (
         Exception
     ) as error:  # zlib, bz2, lzma, zipfile and tarfile have errors of their own, and raise EOFError and OSError, too.
-        if getattr(error, "errno", None):  # of the disk
+        if getattr(error, "errno", None):  # an error of the disk
             raise
         raise Damaged(f"{archive} is damaged or no archive ({type(error).__name__}: {error})", archive) from error

@@ -1,4 +1,5 @@
-"""Parallel sentences from archives in the layout of OPUS (`Moses`): a file for each language, in which lines of one number are translations."""
+"""Parallel sentences from OPUS archives in Moses format: a file for each language, where line i is the translation of
+line i in the other file."""
 
 import json
 import sys
@@ -15,7 +16,8 @@ from xlgrid.base.files import whole
 from xlgrid.data.downloads.archives import opened, reading, shown
 from xlgrid.languages.sources import Target
 
-# Pairs of sentences that the dev set has at most, and the test set; each has at most one in `SHARE` of the different pairs.
+# The dev set and the test set each have at most this many pairs of sentences, and at most one in `SHARE` of the
+# different pairs.
 HELD_OUT = 1000
 SHARE = 10
 _MARK = b"\xef\xbb\xbf"
@@ -23,12 +25,14 @@ Pair = tuple[str, str]
 
 
 def join_bitext(archives: Sequence[str | Path], pair: str, folder: str | Path) -> None:
-    """Write `train.jsonl`, `dev.jsonl` and `test.jsonl` with the columns `first` and `second`, the languages of the pair.
+    """Write `train.jsonl`, `dev.jsonl` and `test.jsonl`. The columns `first` and `second` have the sentences in the
+    first and second language of the pair.
 
-    The name of an archive is its pair on OPUS, such as `en-zh_cn.txt.zip`, in either order. Pairs of sentences of which one is empty or not
-    in UTF-8 are left out and counted on stderr. The dev and the test set are drawn from the different pairs of all archives: a pair that occurs often
-    is as likely as one that occurs once, and is in one of the sets at most once. Pairs that are in one of them are left out of the training
-    set, which keeps other repetitions. Both directions of a pair have the same sets. Memory does not grow with the archives.
+    The name of an archive is its pair on OPUS, such as `en-zh_cn.txt.zip`, in either order. A pair of sentences is left
+    out, and counted on stderr, if one of its sentences is empty or not in UTF-8. The dev and test sets are sampled from
+    the distinct pairs of all archives, so a pair that occurs often is as likely as a pair that occurs once. Pairs in
+    the dev or test set are left out of the training set, which keeps other repetitions. Both directions, en-zh and
+    zh-en, have the same sets. Memory does not grow with the archives.
 
     Args:
         archives: the zip files.
@@ -36,7 +40,8 @@ def join_bitext(archives: Sequence[str | Path], pair: str, folder: str | Path) -
 
     Raises:
         Damaged: an archive is damaged.
-        ValueError: the files of an archive are not parallel, or an archive has none in a language; there are fewer than ten different pairs.
+        ValueError: the files of an archive are not parallel, an archive has no file in one of the languages, or there
+            are too few different pairs.
     """
     codes = Target(pair).languages
     out, files = Path(folder), [Path(archive) for archive in archives]
@@ -70,13 +75,16 @@ def join_bitext(archives: Sequence[str | Path], pair: str, folder: str | Path) -
 
 
 def _drawn(rows: Iterator[Pair], most: int) -> list[Pair]:
-    """Different rows in random order: all, or as many as `most`, drawn in one pass. These are the rows whose hashes are the smallest, which
-    does not depend on how often a row occurs."""
+    """At most `most` different rows in random order, sampled in one pass.
+
+    The rows with the smallest hashes are taken, so that the result does not depend on how often a row occurs.
+    """
     drawn: dict[int, Pair] = {}
-    # The negative hashes, since a heap begins with the smallest number, and the row with the largest hash leaves.
+    # Python's heap removes the smallest number. It has negative hashes, so that the row with the largest hash is
+    # removed.
     heap: list[int] = []
     for row in rows:
-        # Both directions of a pair of languages have the same hash.
+        # The sentences are sorted so that both directions of a pair of languages have the same hash.
         place = int.from_bytes(blake2b("\n".join(sorted(row)).encode(), digest_size=8).digest())
         if place in drawn:
             continue
@@ -133,7 +141,7 @@ def _pairs(archive: Path, codes: Sequence[str], left_out: Counter[str]) -> Itera
 
 def _read(sides: Sequence[IO[bytes]], archive: Path) -> Iterator[tuple[bytes | None, ...]]:
     with reading(archive):
-        # Files of bytes end their lines at line feeds alone. Texts have other ends of lines within sentences.
+        # In binary mode, only a line feed ends a line. Sentences may contain other line separators of Unicode.
         yield from zip_longest(*sides)
 
 

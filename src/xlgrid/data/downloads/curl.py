@@ -1,4 +1,4 @@
-"""Downloads by curl: continued after an interruption, tried again, and checked before the file gets its name."""
+"""Download files with curl: resume interrupted downloads, retry, and check a file before it gets its final name."""
 
 import hashlib
 import os
@@ -11,13 +11,15 @@ from pathlib import Path
 from xlgrid.data import lock as locks
 from xlgrid.data.downloads import archives
 
-# Attempts in a row that bring nothing before a download fails, and the seconds before the second one, which double from then on.
+# A download fails after this many attempts in a row without any new bytes. The second number is the seconds before the
+# second attempt; they double with each further attempt.
 ATTEMPTS = 6
 PAUSE = 2.0
-# curl's exit codes for what another attempt does not change: an address that it cannot read, a disk that it cannot write, a local file.
+# curl's exit codes for errors that another attempt does not solve: a malformed address, or a file that cannot be read
+# or written.
 _FINAL = {1, 3, 23, 37}
 _HTTP, _NO_RANGES = 22, 33
-# Answers of a server after which another attempt may succeed; 416 is about the part that is there.
+# HTTP status codes after which another attempt may succeed. 416 means that the server rejects the requested byte range.
 _PASSING = {408, 416, 425, 429}
 _HUB = "https://huggingface.co/"
 
@@ -25,19 +27,20 @@ _HUB = "https://huggingface.co/"
 def download(
     url: str, out: str | Path, lock: str | Path, sha256: str | None = None, by_hand: str | None = None
 ) -> None:
-    """Download a file. What was got before an interruption is kept beside it in `{out}.part`, and is continued.
+    """Download a file. An interrupted download is kept in `{out}.part` and resumed by the next call.
 
-    curl compares the number of bytes with the one that the server has named. A compressed file has to begin and end as such files do. The
-    checksum is compared with the known one or, if there is none, with that of the first download, which the lock file keeps.
+    curl compares the number of bytes with the length that the server states. The first and last bytes of a compressed
+    file must match its type. The checksum must equal `sha256` or, if it is None, the checksum of the first download,
+    which is in the lock file.
 
     Args:
-        url: the address. Files of the Hub are taken from `HF_ENDPOINT` where it is set.
+        url: the address. If `HF_ENDPOINT` is set, it replaces the address of the Hugging Face Hub.
         lock: the lock file, see `xlgrid.data.lock`.
-        sha256: the known checksum.
-        by_hand: where else the file is.
+        sha256: the expected checksum.
+        by_hand: a sentence for errors about another way to get the file.
 
     Raises:
-        ValueError: the file cannot be got, or is not the right one; the message says what to do.
+        ValueError: the file cannot be downloaded, or its contents are wrong; the message says what to do.
     """
     out = Path(out)
     part = out.with_name(f"{out.name}.part")
@@ -65,31 +68,31 @@ def download(
         print(f"{url}: {part.stat().st_size:,} bytes, SHA-256 {digest}", file=sys.stderr)
         part.replace(out)
     finally:
-        # A whole file that is the wrong one is not continued.
+        # A complete download with wrong contents must not be resumed.
         for path in (part, *_traces(part)):
             path.unlink(missing_ok=True)
 
 
 def _get(url: str, part: Path) -> str | None:
-    """Download to `part`, continuing what is there; why it failed, or None."""
+    """Download to `part`, and resume if it exists. Returns the reason of a failure, or None on success."""
     headers, validator = _traces(part)
-    # A try that was killed has left the headers of its answer alone.
+    # If an attempt was killed, only the headers of its response are left.
     if not validator.exists():
         _keep_validator(headers, validator)
     if not validator.exists() and not (headers.exists() and headers.stat().st_size):
-        # Nothing says of which version of the file the part is.
+        # Without ETag or date, it is unknown to which version of the file the part belongs.
         part.unlink(missing_ok=True)
     failures = 0
     while True:
         before = part.stat().st_size if part.exists() else 0
         words = ["curl", "--fail", "--location", "--silent", "--show-error", "--globoff"]
-        # A transfer that has stalled ends, and is continued.
+        # A stalled transfer is ended and resumed.
         words += ["--connect-timeout", "30", "--speed-limit", "1000", "--speed-time", "120"]
         words += ["--dump-header", str(headers), "--write-out", "%{http_code}", "--output", str(part)]
         if before:
             words += ["--continue-at", "-"]
             if validator.exists():
-                # A server with another version of the file sends all of it, which curl does not append to the part.
+                # If the file on the server has changed, the server sends the whole file, which curl does not append.
                 words += ["--header", f"If-Range: {validator.read_text(encoding='latin-1')}"]
         try:
             done = subprocess.run([*words, "--", url], capture_output=True, text=True, check=False)
@@ -114,15 +117,15 @@ def _get(url: str, part: Path) -> str | None:
 
 
 def _traces(part: Path) -> tuple[Path, Path]:
-    """The files of a download beside its part: the headers of the last answer, and what tells the version of the file."""
+    """Two files next to the part: the headers of the last response, and the ETag or date of the file's version."""
     return part.with_name(f"{part.name}.headers"), part.with_name(f"{part.name}.version")
 
 
 def _keep_validator(headers: Path, validator: Path) -> None:
-    """Keep the ETag or the date of the file whose first bytes have come, for `If-Range`."""
+    """Store the ETag or the date in the headers of a response, for the header `If-Range` of the next request."""
     text = headers.read_text(encoding="latin-1") if headers.exists() else ""
     answer = re.split(r"(?m)^(?=HTTP/)", text)[-1]
-    # A weak ETag, and that of an error, say nothing of bytes.
+    # A weak ETag, and the ETag of an error page, do not identify the bytes of the file.
     if re.match(r"HTTP/\S+ 20[06]", answer) and (
         found := re.search(r'(?im)^etag:\s*("[^"\r\n]*")', answer)
         or re.search(r"(?im)^last-modified:\s*([^\r\n]+)", answer)

@@ -1,4 +1,4 @@
-"""The settings that say where files of a study are from if they are not on the Hub: an address, or what a person does."""
+"""The key `downloads` of a study: how to get files that are not on the Hub, from an address or by hand."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
 from xlgrid.languages.sources import Target
 
-# The folder in which archives lie until all that is needed has been taken out of them.
+# The folder for archives. An archive is deleted once all required files have been extracted.
 ARCHIVES = "downloads"
-# The end of the path of bitext, of which one job makes all splits.
+# The end of the path of bitext. One job makes the files of all splits.
 SPLIT_FILES = "/{split}.jsonl"
 _BRACES = re.compile(r"\{(\w+)\}")
 _ADDRESS = re.compile(r"(https?|ftp|file)://[^\s#]+")
@@ -20,8 +20,10 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class Download(Strict):
-    """How a file gets here, or each of the files that fit one path with names in braces. The study names these files elsewhere, as
-    `local`, `path` or `files`, and Snakemake makes those that it needs:
+    """How to get a file, or all files that match a path with names in braces.
+
+    The study refers to these files elsewhere, with `local`, `path` or `files`, and Snakemake gets the files that it
+    needs:
 
         downloads:
           "cc100/{code}.txt.xz": {url: "https://data.statmt.org/cc-100/{code}.txt.xz"}
@@ -31,33 +33,38 @@ class Download(Strict):
             corpora: {Europarl/v8: [de, en, fr], Bianet/v1: [en, tr]}
           "translations/{language}.jsonl": {by_hand: "translate the training set, for instance with ..."}
 
-    With `corpora`, the sentences of a pair come from the archives of all corpora that have it, in the columns `first` and `second`: a
-    thousand for `dev` and for `test` (of fewer than 10,000 different pairs a tenth each), the others for `train`. A pair of which one side is empty or
-    is not in UTF-8 is left out.
+    With `corpora`, the sentences of a pair of languages come from the archives of all corpora that have this pair. The
+    columns are `first` and `second`. `dev` and `test` each get 1,000 pairs of sentences, or a tenth of the different
+    pairs if there are fewer than 10,000; `train` gets the others. A pair with a sentence that is empty or not in UTF-8
+    is left out.
     """
 
     url: str | None = Field(
         default=None,
-        description="the address of the file, or of the archive that has it; names in braces stand for what they stand for in the path of the "
-        "file, and with `corpora`, `{corpus}` for a corpus and `{pair}` for the pair by the codes and in the order of OPUS",
+        description="the address of the file, or of the archive that contains it. Names in braces have the same values "
+        "as in the path of the file. With `corpora`, `{corpus}` is the corpus, and `{pair}` is the pair with the codes "
+        "and in the order of OPUS",
     )
     member: str | None = Field(
         default=None,
-        description="the file in the archive (zip, tar, tar.gz, tar.bz2, tar.xz) at `url`: its path, or the end of it; may have names in braces",
+        description="the path of the file in the archive (zip, tar, tar.gz, tar.bz2, tar.xz) at `url`, or the end of "
+        "the path; may contain names in braces",
     )
     corpora: dict[str, list[str]] = Field(
         default={},
-        description="corpus and version on OPUS: the languages that it has, by their codes on OPUS, where it has all of their pairs; or pairs"
-        " (de-en). `zh_cn` is text in the language zh, too",
+        description="corpus and version on OPUS: the languages of the corpus by their codes on OPUS, if it has all of "
+        "their pairs; otherwise, its pairs (de-en). The code `zh_cn` is used for the language zh, too",
     )
     sha256: str | None = Field(
         default=None,
-        description="the checksum of what is at `url`; without it, the lock file keeps the one of the first download, and a later one has to equal it",
+        description="the SHA-256 checksum of the file at `url`. Absent: the lock file keeps the checksum of the first "
+        "download, and later downloads must have the same checksum",
     )
     by_hand: str | None = Field(
         default=None,
-        description="how a person gets the file: where it is, and under which conditions. Without `url`, `xlgrid check` says it and the job of "
-        "the file fails with it; with `url`, it is said if the download fails",
+        description="instructions for getting the file by hand: where it is, and under which conditions. Without "
+        "`url`, `xlgrid check` prints them, and the job of the file fails with them; with `url`, they are printed if "
+        "the download fails",
     )
 
     @field_validator("url")
@@ -83,7 +90,9 @@ class Download(Strict):
         if self.url is None:
             for key in ("member", "corpora", "sha256"):
                 if getattr(self, key):
-                    raise ValueError(f"`{key}` is about what is at `url`, which is missing: give the address")
+                    raise ValueError(
+                        f"`{key}` describes the file at `url`, which is missing: give the address as `url`"
+                    )
             if not self.by_hand:
                 raise ValueError("give the address of the file as `url`, or say as `by_hand` how a person gets it")
         if self.corpora and self.member:
@@ -106,12 +115,12 @@ class Download(Strict):
 
     @property
     def options(self) -> list[str]:
-        """The options of `xlgrid download` that the entry gives."""
+        """The options of `xlgrid download` for this entry."""
         given = {"--sha256": self.sha256, "--by-hand": self.by_hand}
         return [f"{option}={value}" for option, value in given.items() if value]
 
     def problems(self, path: str) -> Iterator[str]:
-        """What is wrong with the path of the files, or does not fit it."""
+        """The mistakes in the path of the files, and in settings that do not fit the path."""
         if path.startswith(("/", "~", "results/", f"{ARCHIVES}/")) or ".." in path.split("/"):
             yield f"{path} has to be a path from the folder of the project, outside results/ and {ARCHIVES}/"
         known = [*dict.fromkeys(_BRACES.findall(path))]
@@ -129,12 +138,12 @@ class Download(Strict):
 
 
 class Found(NamedTuple):
-    """The entry of a file.
+    """The entry of `downloads` that matches a file.
 
     Attributes:
-        path: that of the entry, with names in braces.
-        entry: the settings.
-        values: name in braces -> what it stands for in the file.
+        path: the path of the entry, with names in braces.
+        entry: the settings of the entry.
+        values: name in braces -> its value in the path of the file.
     """
 
     path: str
@@ -143,7 +152,7 @@ class Found(NamedTuple):
 
     @property
     def urls(self) -> list[str]:
-        """The addresses from which the file is made; none if a person gets it, or if no corpus has the pair."""
+        """The addresses from which the file is made; none if a person must get it, or if no corpus has the pair."""
         if self.entry.url is None:
             return []
         if not self.entry.corpora:
@@ -163,13 +172,13 @@ class Found(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """Why the file cannot be made, with what to do."""
+        """Why the file cannot be made, and what to do; None if it can."""
         if self.entry.corpora and not self.urls:
             return f"none of the `corpora` of {self.path} has {self.pair}: add one that has it, or leave out the pair"
         return None
 
     def _pairs(self, corpus: str) -> Iterator[str]:
-        """The names on OPUS of the pair in a corpus."""
+        """The names on OPUS of the pair in a corpus, such as `en-zh_cn`."""
         members, codes = self.entry.corpora[corpus], Target(self.pair).languages
         if len(codes) < 2:
             return
@@ -183,12 +192,12 @@ class Found(NamedTuple):
 
 
 def _language(code: str) -> str:
-    """The language of a code on OPUS: zh of zh_cn."""
+    """The language of a code on OPUS: `zh_cn` -> `zh`."""
     return code.partition("_")[0]
 
 
 def find(downloads: Mapping[str, Download], file: str) -> Found | None:
-    """The entry of a file; one without names in braces wins, and then the first."""
+    """The entry for a file. If several match, an entry without names in braces wins; otherwise, the first one."""
     if file in downloads:
         return Found(file, downloads[file], {})
     for path, entry in downloads.items():
@@ -198,7 +207,7 @@ def find(downloads: Mapping[str, Download], file: str) -> Found | None:
 
 
 def winners(downloads: Mapping[str, Download], path: str) -> list[str]:
-    """The paths of the entries that win over the one of a path for files that both match."""
+    """The paths of the entries that win over the entry with this path if both match a file."""
     if not _BRACES.search(path):
         return []
     patterns = [other for other in downloads if _BRACES.search(other)]
@@ -212,7 +221,7 @@ def regex(path: str) -> str:
 
 
 def _named(path: str) -> str:
-    """A regular expression with a group for each name in braces; a name that stands twice stands for one text."""
+    """A regular expression with a group for each name in braces. A name that occurs twice has the same value."""
     seen: set[str] = set()
     expression = ""
     for i, part in enumerate(_BRACES.split(path)):
@@ -225,10 +234,10 @@ def _named(path: str) -> str:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """A text with values for the names in braces."""
+    """Replace the names in braces by their values."""
     return _BRACES.sub(lambda match: values[match[1]], template)
 
 
 def address(url: str) -> str:
-    """The place of an archive below `ARCHIVES`: its address without https://."""
+    """The path of an archive below `ARCHIVES`: its address without `https://`."""
     return url.partition("://")[2].lstrip("/")

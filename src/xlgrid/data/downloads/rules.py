@@ -1,4 +1,4 @@
-"""Which rule makes a file of the `downloads` of studies, and from which addresses."""
+"""Find the rule that makes a file of `downloads`, and the addresses from which it is made."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ class Archive(NamedTuple):
     """An archive with files of `downloads`.
 
     Attributes:
-        url: its address.
+        url: the address of the archive.
         entry: the settings of the files.
     """
 
@@ -22,7 +22,7 @@ class Archive(NamedTuple):
 
 
 class Downloads:
-    """The `downloads` of several studies. Of the entries with one path, that of the first study wins."""
+    """The `downloads` of several studies. If two studies have an entry with the same path, the first study wins."""
 
     def __init__(self, of_studies: Iterable[Mapping[str, Download]]) -> None:
         self.entries: dict[str, Download] = {}
@@ -32,8 +32,8 @@ class Downloads:
     def regex(self, rule: str) -> str:
         """A regular expression that matches the files that a rule makes.
 
-        A file that a person gets is no output of a rule once it is there, so that Snakemake never deletes it to make it again. A file that
-        several entries match is made by the rule of the entry that wins, and by no other.
+        A file that a person got is not an output of any rule, so that Snakemake never deletes it to make it again. If
+        several entries match a file, only the rule of the entry that wins makes it.
 
         Args:
             rule: download, unpack, join_bitext, by_hand, or download_archive, whose files are the addresses of archives.
@@ -44,7 +44,7 @@ class Downloads:
             if rule == "download_archive" and entry.has_archives:
                 expressions.append(_place_of_archives(entry))
             elif rule == "join_bitext" == entry.rule:
-                # One job writes all splits in a folder, and so would write over a split that has another entry.
+                # One job writes all splits in a folder. It must not overwrite a split that has another entry.
                 folders = [other.rpartition("/")[0] for other in others if _has_split(other)]
                 folder = path.removesuffix(SPLIT_FILES)
                 expressions.append(_none_of(map(regex, folders), r"(?:/[^/]+\.jsonl)?") + regex(folder))
@@ -57,7 +57,7 @@ class Downloads:
         """The entry of a file.
 
         Raises:
-            ValueError: there is none for just this file, or nothing has what it needs.
+            ValueError: no entry matches the file, or the file cannot be made (`Found.problem`).
         """
         found = find(self.entries, file)
         if found is None:
@@ -70,15 +70,15 @@ class Downloads:
         """The archives from which a file is made.
 
         Raises:
-            ValueError: as `find`.
+            ValueError: no entry matches the file, or the file cannot be made.
         """
         return [f"{ARCHIVES}/{address(url)}" for url in self.find(file).urls]
 
     def archive(self, place: str) -> Archive:
-        """The archive at a place below the folder of archives.
+        """The archive with a path below the folder of archives.
 
         Raises:
-            ValueError: there is none.
+            ValueError: no entry has such an archive.
         """
         for entry in self.entries.values():
             if entry.has_archives and re.fullmatch(_place_of_archives(entry), place):
@@ -88,17 +88,20 @@ class Downloads:
 
 
 def _none_of(expressions: Iterable[str], end: str = "") -> str:
-    """A regular expression before another one, which then matches nothing that one of `expressions`, followed by `end`, matches."""
+    """A negative lookahead: with this before it, a regular expression matches no text that one of `expressions`
+    followed by `end` matches."""
     joined = "|".join(expressions)
     return joined and f"(?!(?:{joined}){end}$)"
 
 
 def _has_split(path: str) -> bool:
-    """Whether a path of `downloads` stands for a file that `join_bitext` writes in the same folder."""
+    """Whether a path of `downloads` matches a file that `join_bitext` writes, such as `{split}.jsonl` or
+    `dev.jsonl`."""
     name = regex(path.rpartition("/")[2])
     return any(re.fullmatch(name, f"{split}.jsonl") for split in SPLITS)
 
 
 def _place_of_archives(entry: Download) -> str:
-    """A regular expression that matches the places of the archives of an entry. A corpus is a name and a version."""
+    """A regular expression that matches the paths of an entry's archives. A corpus is a name and a version:
+    `Europarl/v8`."""
     return regex(address(str(entry.url)).replace("{corpus}", "{corpus}/{version}"))

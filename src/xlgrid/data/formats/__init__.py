@@ -1,4 +1,5 @@
-"""Local files of every supported type: `tables` reads them, `files` opens them, and each other module reads one kind of them."""
+"""Read files of all supported types: `tables` reads any of them, `files` opens them, and each other module reads one
+type."""
 
 from xlgrid.data.formats.columns import batch_rows, check_columns
 from xlgrid.data.formats.files import BY_NAME, PARQUET, UNREAD, WORDS, Reading, has_words, listed, matches, type_of

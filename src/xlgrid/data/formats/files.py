@@ -1,4 +1,4 @@
-"""Files by the ends of their names: which types are read, how compressed ones are opened, and how errors name a file and a line."""
+"""Open files, compressed or not, by the suffix of their name; errors name the file and the line."""
 
 import bz2
 import codecs
@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from xlgrid.base.errors import Damaged, check_is_whole_file
 
-# The end of a file's name: an expression that matches the bytes with which such a file begins.
+# Suffix -> a regular expression that matches the first bytes of files of this type.
 BEGINNINGS = {
     ".gz": rb"\x1f\x8b",
     ".xz": rb"\xfd7zXZ\x00",
@@ -24,24 +24,26 @@ BEGINNINGS = {
 }
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
 PARQUET = ".parquet"
-# Files that no end of a name would make readable here.
+# The advice for a text file that begins like one of these types.
 _OTHERS = {".zip": "a zip archive: unpack it", PARQUET: "parquet: end its name in .parquet"}
-# Files of words with their labels, one word a line. With labels of words, .txt and .tsv are such files, too.
+# Files with a word and its labels on each line. For tasks with a label for each word, .txt and .tsv are such files,
+# too.
 WORDS = (".conllu", ".conll", ".iob2")
 _WORDS_TOO = (".txt", ".tsv")
-# Bytes that show the encoding of a file.
+# This many bytes at the beginning of a file are enough to detect its encoding.
 _START = 512
 
 
 class Reading(NamedTuple):
-    """How a file is read where its name does not say it.
+    """Settings for reading a file that its name does not determine.
 
     Attributes:
         columns: the names of the columns of a file without a header, in their order (csv, tsv, and files of words). `UNREAD` stands
             for a column that is not read; () for a file with a header.
         quotes: whether a value of csv or tsv may stand in double quotes; None: in csv, but not in tsv.
-        missing: the values of csv and tsv that stand for a missing value, unless they stand in quotes.
-        words: of a task of words, the column of the words and, unless they have none, that of their labels; () for other tasks.
+        missing: the values of csv and tsv that are read as missing, unless they are in quotes.
+        words: for a task with words, the names of the columns with the words and with their labels, if the words have
+            labels; () for other tasks.
     """
 
     columns: tuple[str, ...] = ()
@@ -52,7 +54,7 @@ class Reading(NamedTuple):
 
 # The name of a column that is not read.
 UNREAD = "_"
-# A file is read as its name says.
+# The default: the suffix of a file's name alone determines how it is read.
 BY_NAME = Reading()
 
 
@@ -63,7 +65,8 @@ def type_of(path: str | Path) -> str:
 
 
 def matches(pattern: str, file: str) -> bool:
-    """Whether a pattern of `datasets` names a file: * is within a folder, ** are folders, and brackets list characters."""
+    """Whether a file matches a glob pattern of `datasets`: * stays within a folder, ** matches folders, and [ab] lists
+    characters."""
     parts = re.split(r"(\*\*/|\*|\?|\[[^]]+\])", pattern)
     expressions = {"**/": "(.*/)?", "*": "[^/]*", "?": "[^/]"}
     return bool(
@@ -185,12 +188,12 @@ def opened(path: Path) -> IO[bytes]:
 
 def _other_encoding(start: bytes) -> str:
     """The encoding of a file with these first bytes if it is UTF-16 or UTF-32, else ""."""
-    # The mark of UTF-32 begins with that of UTF-16.
+    # UTF-32 is tested first, because its byte order mark begins with the mark of UTF-16.
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "UTF-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "UTF-16"
-    # Without a mark, every other byte of digits, spaces and Latin letters is 0.
+    # Without a byte order mark, every second byte is 0 in UTF-16 text of digits, spaces and Latin letters.
     for name, zeros, others in (("LE", start[1::2], start[::2]), ("BE", start[::2], start[1::2])):
         if len(zeros) > 1 and zeros.count(0) > 0.4 * len(zeros) and not others.count(0):
             return f"UTF-16{name}"

@@ -40,11 +40,11 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _half_pair(text: str, value: Any) -> str:
-    """The half of a pair of surrogates that a value of JSON has without the other half, in words; "" if it has none.
+    """A phrase about an unpaired surrogate in a value of JSON; "" if there is none.
 
-    UTF-8 cannot write it. It is left where a program has cut a text in the middle of an emoji.
+    UTF-8 cannot encode it. It occurs if a program has cut a text in the middle of an emoji.
     """
-    # Only an escape can be one, and few texts have any.
+    # Only an escape sequence can be a surrogate, and few texts contain one, so this test is fast.
     if "\\ud" not in text.lower():
         return ""
     try:
@@ -57,11 +57,11 @@ def _half_pair(text: str, value: Any) -> str:
 def read_jsonl(path: Path) -> "pa.Table":
     """All rows of a jsonl file.
 
-    Of mappings, the keys are read that all rows have. Columns of mappings without such a key, and of numbers with more than 64 bits, are
-    left out, because a table has no type for them.
+    A column of mappings keeps only the keys that occur in all rows. Columns of mappings without a common key, and
+    columns of numbers with more than 64 bits, are left out, because a table has no type for them.
 
     Raises:
-        Damaged: as `json_lines`, or a column has values of two types.
+        Damaged: `json_lines` raises it, or a column has values of two types.
     """
     return _table(path, [row for _, row in json_lines(path)])
 

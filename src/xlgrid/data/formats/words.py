@@ -1,4 +1,4 @@
-"""Files with a word and its labels on each line: CoNLL-U, and files in the way of CoNLL's shared tasks.
+"""Files with a word and its labels on each line: CoNLL-U, and the format of CoNLL's shared tasks.
 
 CoNLL-U is the format of Universal Dependencies (https://universaldependencies.org/format.html). Its words are the syntactic words,
 as in UD's evaluation: a line of a multiword token (its ID is a range, `3-4`) and one of an empty node (`3.1`) are left out.
@@ -28,7 +28,7 @@ _SPACES = " \t"
 _ID, _OTHER_ID = re.compile("[0-9]+"), re.compile(r"[0-9]+-[0-9]+|[0-9]+\.[0-9]+")
 # A comment with a name and a value, as in CoNLL-U: `# text = ...`.
 _ENTRY = re.compile(r"#\s*[\w.:-]+(\s+[\w.:-]+)? = ")
-# What stands for the words of a treebank whose text may not be redistributed.
+# This replaces the words of a treebank whose text may not be redistributed.
 _REMOVED = "_"
 
 # The number of a line in its file, and the columns of a word.
@@ -164,12 +164,12 @@ def _columns(line: str) -> list[str]:
 
 
 def _is_comment(line: str, is_within: bool, sizes: Container[int], has_tabs: bool) -> bool:
-    """Whether a line is a comment, which a line of a word may look like: `#` is a word, too.
+    """Whether a line is a comment, and not a line of the word `#`.
 
     Args:
-        is_within: a word of the same sentence stands before the line.
+        is_within: whether a line before it has a word of the same sentence.
         sizes: the numbers of columns in lines of words.
-        has_tabs: tabs stand between these columns.
+        has_tabs: whether these columns are separated by tabs.
     """
     if not line.startswith("#"):
         return False

@@ -1,1 +1,1 @@
-"""Origins of data, a class for each: the Hub, local files, pools of sentences in files, and places that packages read."""
+"""Origins of data: the Hub, local files, and pools of sentences in files. Each origin is a class."""

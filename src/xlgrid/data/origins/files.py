@@ -1,4 +1,4 @@
-"""Local files, and files in general: their types, and what a study says of their columns and values."""
+"""Data in local files, and the settings that all origins of files have in common."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,19 +24,20 @@ class OfFiles(Origin):
 
     columns: list[str] | None = Field(
         None,
-        description="names of the columns of files without a header, in their order (csv, tsv, and files with a word on each "
-        "line); _ is a column that is not read. Absent: csv and tsv have a header; in CoNLL-U, FORM is the word "
-        "and UPOS the label; in other files of words, the first column is the word and the last the label",
+        description="names of the columns of files without a header, in their order (csv, tsv, and files with one word "
+        "per line). A column named _ is not read. Absent: csv and tsv have a header; in CoNLL-U, FORM is the word and "
+        "UPOS the label; in other files of words, the first column is the word and the last column is the label",
     )
     quotes: bool | None = Field(
         None,
-        description="whether values of csv and tsv may stand in double quotes; absent: they may in csv, and a quotation mark "
-        "in tsv is text",
+        description="whether values of csv and tsv may be enclosed in double quotes. Absent: true for csv; in tsv, a "
+        "quotation mark is an ordinary character",
     )
     missing: list[str] | None = Field(
         None,
-        description='values of csv and tsv that stand for a missing value, unless they stand in double quotes: `[NA, ""]`; absent: the empty '
-        "value, so that `NA`, `null` and `None` are words; []: none, so that an empty value is an empty text",
+        description='values of csv and tsv that are read as missing, unless they are in double quotes: `[NA, ""]`. '
+        "Absent: only the empty value, so that `NA`, `null` and `None` are words. []: no value is missing, and an "
+        "empty value is an empty text",
     )
 
     @model_validator(mode="after")
@@ -61,11 +62,11 @@ class OfFiles(Origin):
 
     @property
     def pattern(self) -> str | None:
-        """The name of the files, with names in braces; None if a study does not say it."""
+        """The path of the files, with names in braces; None if the study does not give it."""
         raise NotImplementedError
 
     def reading(self, task: Task | None = None) -> formats.Reading:
-        """How the files are read for a task; None for texts."""
+        """How the files are read. Without a task, they are read as texts."""
         words = (task.inputs[0], *filter(None, [task.target])) if task and task.head.reads_words else ()
         missing = ("",) if self.missing is None else tuple(self.missing)
         return formats.Reading(tuple(self.columns or ()), self.quotes, missing, words)
@@ -73,32 +74,32 @@ class OfFiles(Origin):
     def rows(
         self, columns: Sequence[str], language: str, split: str, lock: str | Path | None
     ) -> tuple[formats.Rows, str]:
-        """The values of columns in each row of a split, read as they are asked for; and a name of the place for messages.
+        """An iterator over the values of some columns in each row of a split, and a name of the origin for messages.
 
-        In plain text, a line is a row, also where it is empty, so that parallel files keep the numbers of their lines.
+        In plain text, each line is a row, even if it is empty, so that row i of parallel files is line i.
 
         Raises:
-            FileNotFoundError, ValueError: as `xlgrid.data.formats.rows`, when it is called or while reading; or the Hub refuses.
+            FileNotFoundError: a file does not exist.
+            ValueError: a file cannot be read, at the call or during the iteration; or the Hub refuses access.
         """
         raise NotImplementedError
 
 
 class Files(OfFiles):
-    """Local files, such as translations of your own: one for each language, with parallel rows, at a path such as
-    `translations/{language}/{split}.jsonl`."""
+    """Local files, one for each language and split, such as `translations/{language}/{split}.jsonl`."""
 
     local: LocalPath = Field(
         description="the path of the files, in which {language}, {split} and {name}, the language's entry in `names`, are replaced",
     )
 
-    # The names that may stand in braces in `local`.
+    # The names that are allowed in braces in `local`.
     braces: ClassVar[tuple[str, ...]] = ("language", "split", "name")
 
     @model_validator(mode="after")
     def _type_is_read(self) -> Self:
         check_braces("local", self.local, self.braces)
         read_types = (*formats.TABLES, formats.LINES)
-        # Without an end of its name, or with one that {split} fills in, only the path of a file tells its type.
+        # If `local` has no suffix, or a suffix with braces in it, the type is known only from the path of a file.
         if (kind := formats.type_of(self.local)) and "{" not in kind and kind not in read_types:
             raise ValueError(f"`local` names files of an unknown type, {kind}: expected {formats.listed(read_types)}")
         return self
@@ -124,10 +125,11 @@ class Files(OfFiles):
         return [self.path(language, split)]
 
     def has_pair(self, pair: str) -> bool:
-        """Whether the source has a pair as such.
+        """Whether the source has a pair itself, so that it need not be joined from the rows of two languages.
 
-        One local file of a pair is enough: if another one is missing, the error should name it. Files that are not there yet are of a pair
-        if `languages` or `names` list it. A file with the rows of all languages (`begins`) has none of a pair.
+        A source has a pair if the file of one of its splits exists. Then the error about another split names the
+        missing file. It also has a pair that `languages` or `names` list, even if no file exists yet. A file with the
+        rows of all languages (`begins`) has no pairs.
         """
         if pair in self.names:
             return True

@@ -1,4 +1,4 @@
-"""Data sets on the Hub, at a commit that the lock file keeps: read whole, or streamed."""
+"""Data sets on the Hub at the commit in the lock file, loaded as a table or streamed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,13 +27,13 @@ _ROWS = 1000
 
 
 class Hub(OfFiles):
-    """A repository on the Hub, at a commit that the lock file keeps."""
+    """A data set on the Hub at the commit in the lock file."""
 
     hub: str = Field(description="owner/name on the Hub")
     files: str | None = Field(
         None,
-        description="a pattern of the files in a repository that declares no configurations; {name} stands for the "
-        "configuration of the language, and {split} for the name of the split",
+        description="a pattern of the files in a repository that declares no configurations. {name} is replaced by the "
+        "configuration of the language, and {split} by the name of the split",
     )
 
     @model_validator(mode="after")
@@ -57,7 +57,7 @@ class Hub(OfFiles):
         return "validation" if split == "dev" and "dev" not in self.splits else super().named(split)
 
     def arguments(self, language: str, split: str) -> dict[str, Any]:
-        """The arguments of `datasets.load_dataset` that select a language, besides split and revision."""
+        """The arguments of `datasets.load_dataset` that select a language, without split and revision."""
         name = self.configuration(language)
         if self.files is None:
             return {"path": self.hub, "name": name}
@@ -65,8 +65,11 @@ class Hub(OfFiles):
         return {"path": self.hub, "data_files": {self.named(split): pattern}}
 
     def is_file(self, task: Task | None = None) -> bool:
-        """Whether a split is files of a repository on the Hub that are read as local files are. `datasets` reads no words, guesses
-        the types of values in csv, and takes no settings here."""
+        """Whether files of a repository are downloaded and read like local files, without the library `datasets`.
+
+        `datasets` cannot read files of words, guesses the types of values in csv, and does not know `columns`, `quotes`
+        and `missing`.
+        """
         path = self.files or ""
         return formats.type_of(path) in DELIMITED or bool(self.columns) or formats.has_words(path, self.reading(task))
 
@@ -103,7 +106,7 @@ class Hub(OfFiles):
             [pattern] = self.arguments(language, split)["data_files"].values()
             if any(formats.matches(pattern, file) for file in files):
                 return None
-            # Those first that are in the folder that the pattern names.
+            # Files in the folder of the pattern come first.
             folder = pattern.split("*")[0].rpartition("/")[0]
             nearest = sorted(files, key=lambda file: not file.startswith(f"{folder}/"))[:_SHOWN]
             return f"{unknown('file', pattern, nearest)}: correct `files`"
@@ -113,7 +116,7 @@ class Hub(OfFiles):
         return None
 
     def _place(self, language: str, split: str, lock: str | Path) -> tuple[str, str, str]:
-        """The commit, the name of the split, and a name of both for messages."""
+        """The commit, the source's name of the split, and a name of the data for messages."""
         commit, name = locks.commit(lock, "dataset", self.hub, self.revision), self.named(split)
         return commit, name, f"{self.hub} ({self.configuration(language) or 'default'}, {name}, {commit[:7]})"
 
@@ -127,16 +130,16 @@ def _stream(arguments: dict[str, Any], split: str, columns: Sequence[str], where
 
     count = 0
     try:
-        # These lines do what `load_dataset(..., streaming=True)` does, and set an option that not all builders have.
+        # These lines do the same as `load_dataset(..., streaming=True)`, and set options that only some builders have.
         builder = load_dataset_builder(**arguments)
         if hasattr(builder.config, "fragment_scan_options"):
-            # A buffer ahead of the reader would keep all that was read of a file until the file ends.
+            # With `pre_buffer`, all data read from a file would stay in memory until the end of the file.
             builder.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False)
         if hasattr(builder.config, "keep_default_na"):
             # In csv, words such as NA and null are text, as in local files.
             builder.config.keep_default_na, builder.config.na_filter = False, False
         dataset = builder.as_streaming_dataset(split=split)
-        # The reader's last references end with this block: threads that live on to the end of the process abort it.
+        # The iterator is closed here. If its threads lived until the end of the process, they would abort it.
         with closing(iter(dataset.with_format("arrow").iter(_ROWS))) as tables:
             del dataset
             for table in tables:
@@ -148,12 +151,12 @@ def _stream(arguments: dict[str, Any], split: str, columns: Sequence[str], where
     except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
         raise ValueError(
             f"cannot fetch {where}, after {count:,} rows: {locks.said(error, 'dataset', arguments['path'])}; "
-            "if it was the network, run the same command again, which begins anew"
+            "if the network failed, run the same command again, which starts from the beginning"
         ) from error
 
 
 def _as_text(arguments: Mapping[str, Any], reading: formats.Reading) -> dict[str, Any]:
-    """The arguments with which `datasets` reads values of csv and tsv as text; none for files of other types."""
+    """The arguments that make `datasets` read values of csv and tsv as text; none for files of other types."""
     from datasets import Features, Value, load_dataset, load_dataset_builder
 
     whole_set = {key: value for key, value in arguments.items() if key != "split"}
@@ -165,13 +168,14 @@ def _as_text(arguments: Mapping[str, Any], reading: formats.Reading) -> dict[str
 
 
 def _files(repository: str, pattern: str, commit: str, reading: formats.Reading) -> tuple["pa.Table", str]:
-    """The rows of the files of a repository that a pattern names, in the order of the files' names, and a name for them in messages."""
+    """The rows of the files of a repository that match a pattern, in the order of their names, and a name for
+    messages."""
     import pyarrow as pa
     from huggingface_hub import hf_hub_download, list_repo_files
 
     where = f"{repository} ({pattern}, {commit[:7]})"
     present = list_repo_files(repository, repo_type="dataset", revision=commit)
-    # A file whose name has a bracket in it is no pattern.
+    # A file name may contain brackets, so an exact match is tried before the pattern.
     paths = [pattern] if pattern in present else sorted(path for path in present if formats.matches(pattern, path))
     if not paths:
         raise Damaged(f"{where}: {unknown('file', pattern, sorted(present)[:_SHOWN])}: correct `files`")
@@ -187,7 +191,8 @@ def _files(repository: str, pattern: str, commit: str, reading: formats.Reading)
 
 
 def _instead(repository: str, files: Sequence[str]) -> str:
-    """What to write in place of a revision that is a script: the layout of the Hub's copy as parquet, or a file of this revision."""
+    """The advice for a data set whose revision is a script: how to read the Hub's parquet copy, or a file of the
+    revision."""
     try:
         copied = [
             sibling.rfilename
@@ -196,7 +201,7 @@ def _instead(repository: str, files: Sequence[str]) -> str:
     except ValueError:  # There is no copy, or no answer.
         copied = []
     for example in sorted(copied):
-        # Either en/train/0000.parquet, or en/name-train.parquet in copies of before August 2023.
+        # The layout is en/train/0000.parquet, or en/name-train.parquet in copies made before August 2023.
         if new := re.fullmatch(r"[^/]+/[^/]+/[^/]+\.parquet", example):
             return f'write `revision: {locks.PARQUET_BRANCH}` and `files: "{{name}}/{{split}}/*.parquet"`, where files are such as {new[0]}'
         if old := re.fullmatch(r"[^/]+/(.+)-(train|validation|test)(-.*)?\.parquet", example):
@@ -208,7 +213,7 @@ def _instead(repository: str, files: Sequence[str]) -> str:
 
 
 def _configurations(revision: str, files: Sequence[str], answer: Any) -> list[str]:
-    """The configurations of a data set, as far as its card or the folders of its parquet branch list them."""
+    """The configurations of a data set that its card, or the folders of its parquet branch, list."""
     if revision == locks.PARQUET_BRANCH:
         return sorted({file.split("/")[0] for file in files if "/" in file})
     card = getattr(answer, "card_data", None)

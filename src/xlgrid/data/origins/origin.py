@@ -1,4 +1,4 @@
-"""What all origins of data have in common: names of languages and splits, and what is done to the rows."""
+"""The base class of all origins of data: the names of languages and splits, and the settings that change rows."""
 
 import re
 import unicodedata
@@ -27,45 +27,43 @@ def _written_labels(value: Any) -> Any:
 
 
 class Origin(Strict):
-    """A place of data, the names that languages and splits have there, and what is done to the rows."""
+    """An origin of data, its names for languages and splits, and the settings that select and change rows."""
 
-    name: str | None = Field(
-        None, description="the configuration on the Hub, in which {language} stands for the language"
-    )
+    name: str | None = Field(None, description="the configuration on the Hub; {language} is replaced by the language")
     names: dict[str, str] = Field(
         {},
-        description="language or pair: its configuration on the Hub, where `name` does not fit; without `name`, the source "
-        "has these languages and pairs alone",
+        description="language or pair: its configuration on the Hub, if `name` does not give it. Without `name`, the "
+        "source has only these languages and pairs",
     )
     revision: str = Field(
         "main",
-        description="branch, tag or commit of `hub`; `refs/convert/parquet` has the files of many data sets whose main branch"
-        " is a script",
+        description="branch, tag or commit of `hub`. If the main branch is a script, `refs/convert/parquet` often has "
+        "the data as files",
     )
     splits: dict[Literal["train", "dev", "test"], str] = Field(
         {},
-        description="split: its name in the source, where the two differ; on the Hub, dev is `validation` without an entry",
+        description="split: its name in the source, if the two differ; on the Hub, the default for dev is `validation`",
     )
     normalize: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = Field(
         None,
-        description="the Unicode normalization form into which texts, words and answers are brought, and starts of answers with them; "
-        "absent: they stay as they are",
+        description="the Unicode normalization form to which texts, words and answers are converted; the starts of "
+        "answers are adjusted. Absent: they stay as they are",
     )
     unanswerable: Literal["drop"] | None = Field(
         None,
-        description="drop: leave out questions without an answer, as SQuAD 2.0 has them; absent: they are an error",
+        description="drop: leave out questions without an answer, as in SQuAD 2.0; absent: they are an error",
     )
     misplaced: Misplaced | None = Field(
         None,
-        description="questions of a training set whose answer is not at its answer_start. error, or absent: they are an error, as in dev and "
-        "test sets always; drop: leave them out; search: take the occurrence of the answer that is nearest, and leave out questions "
-        "whose context lacks the answer",
+        description="what to do with training questions whose answer is not at its answer_start. error, or absent: "
+        "they are an error, as they always are in dev and test sets. drop: leave them out. search: use the nearest "
+        "occurrence of the answer, and leave out questions whose context does not contain the answer",
     )
     where: dict[str, str | int | float | bool] = Field({}, description="column: value; keep the rows with these values")
     begins: dict[str, dict[str, str]] | None = Field(
         None,
-        description="column: {language: text}; where one file has all languages, keep the rows in which the column begins "
-        "with the text of the language: `{id: {en: english-, sw: swahili-}}`",
+        description="column: {language: text}; for files with rows of all languages: keep the rows in which the column "
+        "begins with the text of the language: `{id: {en: english-, sw: swahili-}}`",
     )
     rename: dict[str, str] = Field(
         {},
@@ -80,7 +78,8 @@ class Origin(Strict):
     limit: int | None = Field(None, gt=0, description="keep at most this many rows of a split, the first ones")
     languages: list[str] | None = Field(
         None,
-        description="the languages that the source has, and the pairs (en-de) that it has as such; absent: all",
+        description="the languages of the source, and the pairs (en-de) that need not be joined from two languages; "
+        "absent: all",
     )
 
     @model_validator(mode="after")
@@ -88,24 +87,27 @@ class Origin(Strict):
         check_braces("name", self.name, ("language",))
         doubles = {new for new in self.rename.values() if [*self.rename.values()].count(new) > 1}
         if doubles:
-            raise ValueError(f"`rename` gives {min(doubles)!r} to two columns: a name is for one")
+            raise ValueError(
+                f"`rename` gives the name {min(doubles)!r} to two columns: choose another name for one of them"
+            )
         return self
 
     @classmethod
     @abstractmethod
     def describes(cls, fields: dict[str, Any]) -> bool:
-        """Whether the keys of an entry are of this kind of origin."""
+        """Whether the keys of an entry belong to this kind of origin."""
 
     @abstractmethod
     def read(self, described: Task, language: str, split: str, lock: str | Path) -> "tuple[pa.Table, str]":
-        """All rows of a split in a language, or in a pair that the origin has as such, and a name of the place for messages.
+        """All rows of a split in a language, or in a pair that need not be joined, and a name of the origin for
+        messages.
 
         Raises:
-            OSError, ValueError: the place cannot be read.
+            OSError, ValueError: the data cannot be read.
         """
 
     def paths(self, language: str, split: str) -> list[str]:
-        """The local files from which `read` takes its rows."""
+        """The local files that `read` reads."""
         return []
 
     def named(self, split: str) -> str:
@@ -118,7 +120,7 @@ class Origin(Strict):
         return None
 
     def problem_there(self, described: Task | None, language: str, split: str, answer: Any) -> str | None:
-        """What the repository lacks that is read from it, and what to do; None if it has all.
+        """The error message if the repository lacks the required files or configuration; None if it has them.
 
         Args:
             described: the task; None for text.
@@ -133,49 +135,50 @@ class Origin(Strict):
 
     @property
     def known(self) -> list[str] | None:
-        """The languages that the source has, as far as the study says; None: any."""
+        """The languages that the study lists for the source; None if it lists none, so that any language is
+        possible."""
         if self.languages is None and self.begins:
             return [*dict.fromkeys(code for texts in self.begins.values() for code in texts)]
         return [*self.names] if self.languages is None and self.names and self.name is None else self.languages
 
     def has(self, language: str) -> bool:
-        """Whether the source has a language, or those of a pair, as far as the study says."""
+        """Whether the source has a language, or both languages of a pair, according to the study."""
         known = self.known
         return known is None or language in known or {*Target(language).languages} <= {*known}
 
     def has_pair(self, pair: str) -> bool:
-        """Whether the source has a pair as such."""
+        """Whether the source has a pair itself, so that it need not be joined from the rows of two languages."""
         return pair in self.names
 
     def configuration(self, language: str) -> str | None:
-        """The name of a language's part of the data on the Hub; None for the only one."""
+        """The configuration of a language on the Hub; None for a data set with a single configuration."""
         return self.names.get(language) or (self.name and self.name.replace("{language}", language))
 
     def renamed(self, language: str) -> dict[str, str]:
-        """`rename` for the data of a language or pair."""
+        """The entries of `rename` for a language or pair, with the values of `{first}` and `{second}`."""
         codes = Target(language).languages
         return {
             old.replace("{first}", codes[0]).replace("{second}", codes[-1]): new for old, new in self.rename.items()
         }
 
     def paths_of(self, language: str, split: str, has_pairs_only: bool = False) -> list[str]:
-        """The local files of a split in a language or pair: those of `parts`."""
+        """The local files of a split in a language or pair, for all of its `parts`."""
         return [path for code in self.parts(language, has_pairs_only) for path in self.paths(code, split)]
 
     def parts(self, language: str, has_pairs_only: bool = False) -> tuple[str, ...]:
-        """The languages from whose rows those of a pair are joined, or the language or pair that the source has as such.
+        """The two languages from whose rows a pair is joined, or only the given language or pair if nothing is joined.
 
         Args:
-            has_pairs_only: see `xlgrid.heads.head.Head`; pairs are never joined.
+            has_pairs_only: whether pairs are never joined, see `xlgrid.heads.head.Head`.
         """
         return (language,) if has_pairs_only or self.has_pair(language) else Target(language).languages
 
     def normalized(self, text: str) -> str:
-        """A text in the normalization form of the source."""
+        """Convert a text to the Unicode form `normalize`, if it is set."""
         return unicodedata.normalize(self.normalize, text) if self.normalize else text
 
     def concerning(self, *languages: str) -> Self:
-        """The origin without what the settings say of other languages or pairs than these, which the origin has."""
+        """A copy without the settings for other languages or pairs. The origin must have the given ones."""
         codes = {code for language in languages for code in (language, *Target(language).languages)}
         names = {code: name for code, name in self.names.items() if code in codes}
         begins = self.begins and {
@@ -198,13 +201,13 @@ class Origin(Strict):
 
 
 def check_braces(key: str, pattern: str | None, names: tuple[str, ...]) -> None:
-    """Raise ValueError if other names than these stand in the braces of a setting."""
+    """Raise ValueError if a setting has other names than these in braces."""
     for name in re.findall(r"\{(.*?)\}", pattern or ""):
         if name not in names:
             raise ValueError(unknown(f"name in the braces of `{key}`", name, names))
 
 
 def is_wanted(value: Any, wanted: str | int | float | bool) -> bool:
-    """Whether `where` keeps a row with a value: text and numbers are equal if they are written alike."""
+    """Whether `where` keeps a row with a value. A text and a number are equal if they are written the same."""
     is_text = isinstance(value, str) or isinstance(wanted, str)
     return value is not None and (written(value) == written(wanted) if is_text else value == wanted)

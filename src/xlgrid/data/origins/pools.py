@@ -1,4 +1,4 @@
-"""Two pools of sentences and their gold pairs, in the three files of a pair that BUCC has (Zweigenbaum et al. 2018).
+"""Two pools of sentences and their gold pairs, in three files as in BUCC (Zweigenbaum et al. 2018).
 
 A line of a pool is an id, a tab and a sentence. A line of the gold file is the id of a sentence in the first language, a tab and
 the id of its translation in the second.
@@ -19,18 +19,18 @@ from xlgrid.tasks import Task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The part of a split that is no pool.
+# The value of `{part}` for the file of gold pairs.
 GOLD = "gold"
 
 
 class Pools(Files):
-    """Pools of sentences in the languages of a pair, and the ids of translations, in the three local files of a split."""
+    """A split in three local files: a pool of sentences in each language of a pair, and the ids of translations."""
 
     local: LocalPath = Field(
         description="the path of the files, in which {language}, {split} and {name}, the language's entry in `names`, are "
-        "replaced; docs/how-to/data.md lists the types of files. In a task of kind `bucc`, {part} stands for each"
-        " language of the pair, whose file has the ids and sentences of a pool, and for `gold`, the file with the"
-        " ids of translations",
+        "replaced; docs/how-to/data.md lists the types of files. In a task of kind `bucc`, {part} is replaced by each "
+        "language of the pair, for the file with the ids and sentences of a pool, and by `gold`, for the file with the "
+        "ids of translations",
     )
     braces = (*Files.braces, "part")
 
@@ -38,7 +38,7 @@ class Pools(Files):
     def _has_no_columns(self) -> Self:
         if self.rename or self.where or self.begins:
             raise ValueError(
-                "the files of `{part}` have no columns to select by or to rename: leave out `where`, `begins` and `rename`"
+                "files with `{part}` in their path have no named columns: leave out `where`, `begins` and `rename`"
             )
         return self
 
@@ -59,8 +59,10 @@ class Pools(Files):
 
 
 def read_pools(files: Sequence[str | Path]) -> "pa.Table":
-    """The sentences of two pools: `id`, `side` (0 for the first pool, 1 for the second), `sentence`, and `gold`, the ids of its
-    translations in the second pool.
+    """Read the sentences of two pools as a table.
+
+    The columns are `id`, `side` (0 for the first pool, 1 for the second), `sentence`, and `gold`, the ids of the
+    sentence's translations in the second pool.
 
     Args:
         files: the first pool, the second pool and the gold file.
@@ -105,8 +107,8 @@ def _fields(path: str | Path) -> Iterator[tuple[str, str]]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
-            f"there is no file {path}: check the path, or get the files of this pair; `{{part}}` in `local` stands for the code of "
-            "either language, and for `gold`"
+            f"there is no file {path}: check the path, or get the files of this pair; `{{part}}` in `local` is "
+            "replaced by the code of each language and by `gold`"
         )
     for number, line in text_lines(path):
         if not line.strip():

@@ -85,7 +85,7 @@ def test_archives_lie_at_their_address(url: str, place: str) -> None:
         ({}, "give the address of the file as `url`, or say as `by_hand`"),
         ({"url": "www.example.org/x"}, "an address begins with https://"),
         ({"url": "https://a.test/a b"}, "no blanks"),
-        ({"by_hand": "ask", "member": "x"}, "`member` is about what is at `url`"),
+        ({"by_hand": "ask", "member": "x"}, "`member` describes the file at `url`"),
         ({"url": "https://a.test/x", "sha256": "abc"}, "64 hexadecimal digits"),
         ({"url": "https://a.test/{pair}", "sha256": "0" * 64}, "`sha256` is the checksum of one file"),
         ({"url": "https://a.test/{corpus}", "corpora": {"A/v1": ["en"]}, "member": "x"}, "leave out `member`"),

@@ -20,8 +20,8 @@ VECO = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"], "bite
             {"reduction": 4},
             "'reduction' is for architecture shared and xmod, and this one is veco: leave it out",
         ),
-        ({"architecture": "plain", "adjacent": "next"}, "adjacent: without `objective`, a row is one input"),
-        ({"architecture": "plain", "objective": "mlm+tlm", "nsp": True}, "nsp is for one input a row"),
+        ({"architecture": "plain", "adjacent": "next"}, "without `objective`, a row is one input"),
+        ({"architecture": "plain", "objective": "mlm+tlm", "nsp": True}, "objective: mlm.tlm"),
         ({"architecture": "shared", "objectiv": "mlm+tlm"}, "unknown key 'objectiv'"),
         ({"architecture": "vico"}, "unknown architecture 'vico', did you mean 'veco'"),
         (
