@@ -31,7 +31,7 @@ _ROUNDING = 1e-4
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within the block, transformers writes its errors alone: no warnings, and no progress."""
+    """Within the block, transformers logs only errors: no warnings and no progress bars."""
     from transformers import logging
 
     verbosity, has_progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -126,7 +126,7 @@ def _type_problem(written: str) -> str | None:
     try:
         model = small_model(config, AutoModel)
         depends = depends_on_padding(model, None)
-        # Dropout draws numbers, and those of a training follow from its seed alone.
+        # Dropout draws random numbers. The numbers that a training draws must depend only on its seed.
         with torch.random.fork_rng(devices=[]):
             answers(model.train(), None)
     except Exception as error:  # Models of transformers raise errors of many types.
