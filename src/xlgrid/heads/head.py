@@ -123,8 +123,8 @@ class Head(ABC):
             return self
         if not self.allows_smoothing:
             raise ValueError(
-                f"the loss of head {self.name} has no label smoothing here, got {label_smoothing}: leave out `label_smoothing`, or say "
-                "`when` it is meant"
+                f"the loss of head {self.name} has no label smoothing here, got {label_smoothing}: leave out `label_smoothing`, or "
+                "limit it with the key `when` to tasks whose head allows it"
             )
         head = copy(self)
         head.label_smoothing = label_smoothing

@@ -2,7 +2,7 @@
 
 The types of `xlgrid.heads.families.FAMILIES` are known; tests train them. Of any other type, a model with two layers and few tokens, with random
 weights, computes a short input. An *encoder* is a model of one text, in one part, that transformers can train on masked tokens; its
-states depend on the input alone, and not on the padding after it.
+states depend only on the input, and not on the padding after it.
 """
 
 import json

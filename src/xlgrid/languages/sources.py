@@ -144,6 +144,6 @@ def accompanied(data: str, parallel: str | None) -> str:
 
 
 def unaccompanied(name: str) -> tuple[str, str | None]:
-    """The language or pair in a name of `accompanied`, and the language of parallel examples; None if there are none."""
+    """The language or pair in a name that `accompanied` made, and the language of parallel examples; None for another name."""
     data, _, parallel = name.partition(PARALLEL)
     return data, parallel or None

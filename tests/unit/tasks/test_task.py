@@ -210,7 +210,7 @@ def test_a_named_task_with_labels_of_words_may_have_others():
     assert own.labels == ("NOUN", "VERB") and own.inputs == ("tokens",) and own.metrics == ("accuracy",)
     assert own.generator is None and not own.speaks("qa1"), "generated data have the numbers of other labels"
     assert task("udpos").labels == TASKS["udpos"].labels
-    with pytest.raises(ValueError, match="a task of kind wikiann: 'O' .*twice in `labels`"):
+    with pytest.raises(ValueError, match=r"a task of kind wikiann: 'O' .*twice in `labels`"):
         task("wikiann", {"labels": ["O", "O"]})
     with pytest.raises(ValueError, match="a task of kind udpos-chunks: `labels` mark spans as IOB"):
         task("udpos-chunks", {"labels": ["O", "B-X", "I-X"]})
