@@ -21,12 +21,16 @@ class Clock:
         self.others = 0.0
 
     def add(self, earlier: Mapping[str, float]) -> None:
-        """Count the time of an interrupted part of the work, as `read` gave it then. State of before CPU-seconds has none."""
+        """Count the time of an earlier, interrupted part of the work.
+
+        Args:
+            earlier: what `read` returned then; entries that are missing count as 0 (old states have no `cpu_seconds`).
+        """
         self._earlier = {name: earlier.get(name, 0.0) for name in ENTRIES}
 
     @property
     def of_process(self) -> float:
-        """CPU-seconds of all threads of this process, in user and system mode, without `earlier` ones."""
+        """CPU-seconds of all threads of this process, in user and system mode, without the time that `add` counts."""
         return time.process_time() - self._cpu_began
 
     def read(self) -> dict[str, float]:

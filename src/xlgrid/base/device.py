@@ -40,7 +40,7 @@ def given_gpu() -> str | None:
 
 
 def reason() -> str:
-    """What torch says about why it can use no GPU."""
+    """The reason that torch gives for not using a GPU."""
     import torch
 
     try:

@@ -8,17 +8,17 @@ _POINTER = b"version https://git-lfs"
 
 
 def first_sentence(error: Exception) -> str:
-    """The first sentence of an error of a library, whose others may be about its own version or code, after the error's type."""
+    """The type and first sentence of a library's error. Later sentences often concern only the library's own code."""
     return f"{type(error).__name__}: {' '.join(str(error).split()).partition('. ')[0]}"
 
 
 def is_result(path: str | Path) -> bool:
-    """Whether a file or folder is among the results, which the workflow makes again. All others are the user's own."""
+    """Whether a path is in results/. The workflow can make such files again; all other files belong to the user."""
     return os.path.relpath(path).startswith("results" + os.sep)
 
 
 def whole_again(path: str | Path) -> str:
-    """What to do about a damaged file or folder, as an error says it: a result is deleted, and a file of the user's own never is."""
+    """The advice in an error about a damaged file or folder. It never says to delete a file of the user's own."""
     if is_result(path):
         return f"delete {os.path.relpath(path)} and run the same command again, which makes it anew"
     if any(part.startswith("models--") for part in Path(path).parts):
@@ -27,10 +27,10 @@ def whole_again(path: str | Path) -> str:
 
 
 def check_is_whole_file(path: str | Path) -> None:
-    """Check that a file is no pointer of Git LFS, which a clone without Git LFS has in place of a large file.
+    """Check that a file is not a Git LFS pointer, which replaces a large file in a clone without Git LFS.
 
     Raises:
-        Damaged: it is one.
+        Damaged: the file is a pointer.
     """
     with open(path, "rb") as file:
         if file.read(len(_POINTER)) == _POINTER:

@@ -42,7 +42,7 @@ class Extensible(Generic[T]):
     imported: dict[str, T] = field(default_factory=dict)
 
     def get(self, name: str) -> T | None:
-        """The object of a name; None if there is none.
+        """The object with this name; None if neither xlgrid nor a package declares it.
 
         Raises:
             ValueError: two packages declare the name, or the entry point cannot be imported or has an unsuitable value; the
@@ -55,10 +55,10 @@ class Extensible(Generic[T]):
         return self.imported.get(name)
 
     def find(self, name: str) -> T:
-        """The object of a name.
+        """The object with this name.
 
         Raises:
-            ValueError: there is none, and the message names the nearest; or as `get`.
+            ValueError: the name is unknown (the message suggests the nearest name), or `get` raises an error.
         """
         if (value := self.get(name)) is None:
             raise ValueError(unknown(self.what, name, self.names()))
@@ -75,7 +75,7 @@ class Extensible(Generic[T]):
         return {**self.builtin, **of_papers}
 
     def known(self) -> Iterator[T]:
-        """The objects of xlgrid, and those that have been imported from packages so far."""
+        """The objects of xlgrid, and all objects that were imported from other packages so far."""
         yield from {**self.own, **self.imported}.values()
 
     def package(self, name: str) -> dict[str, str]:

@@ -61,7 +61,7 @@ Name = Annotated[str, AfterValidator(_name)]
 class Strict(BaseModel):
     """A frozen schema. An unknown key raises a `ValidationError` of type `unknown_keys` that names the nearest known key.
 
-    A truth value is no number here, although Python and pydantic take True as 1.
+    True and False are not accepted as numbers, although Python and pydantic take True as 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -111,7 +111,7 @@ def _truths(value: Any, types: Sequence[Any], place: tuple[str | int, ...]) -> I
 
     Args:
         types: the types that the value may have.
-        place: of the value, in the schema.
+        place: the keys and indices that lead to the value in the schema.
     """
     if isinstance(value, bool):
         if not {int, float}.isdisjoint(types) and bool not in types:
@@ -142,7 +142,7 @@ def wording(problem: Any, *others: Any, word: str = "") -> str:
     Args:
         word: the value as the file has it, where YAML reads it as something else than a text.
         problem: one of `ValidationError.errors()`.
-        others: problems with the type of the same value, which may have one of several types and has none.
+        others: further type errors of the same value, one for each type that is allowed and that it does not have.
     """
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     if kind in TYPES:

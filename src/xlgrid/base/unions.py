@@ -1,4 +1,4 @@
-"""Entries of a study that are of one of several kinds: the keys that stand in an entry say of which."""
+"""Entries of a study that can have one of several kinds. The keys of an entry tell which kind it is."""
 
 from collections.abc import Mapping
 from typing import Any

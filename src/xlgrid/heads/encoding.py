@@ -111,7 +111,7 @@ class Encoding:
             last: the name of the last segment's column.
 
         Raises:
-            ValueError: `max_length` leaves no room beside the last segment.
+            ValueError: the longest last segment leaves no room for a context within `max_length`.
         """
         try:
             encoded = self.tokenizer(*segments, truncation="only_first", max_length=self.max_length)
@@ -156,7 +156,7 @@ class Encoding:
 
     def last_packed(self) -> list[list[int]]:
         """The input with what is left in `carry`, if there is any."""
-        # The separator after the last text would stand twice, because every input ends with one.
+        # The separator after the last text would occur twice, because every input ends with one.
         left, self.carry = self.carry[:-1], []
         return [self._whole(left)] if left else []
 

@@ -122,7 +122,7 @@ def family_of(model: "PreTrainedModel") -> Family:
 
 
 def part(module: Any, path: str) -> Any:
-    """The module at a path; None if there is none."""
+    """The module at a path; None if the path leads to no module."""
     for name in path.split("."):
         module = getattr(module, name, None)
     return module

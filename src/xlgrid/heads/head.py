@@ -1,7 +1,8 @@
 """The interface of a head: everything that depends on what an example of a task is.
 
 A head reads the columns of a task's data, turns them into token ids and labels, makes batches, computes the loss, and turns a
-model's predictions into outcomes, of which its metrics are made. Nothing outside this package asks which head a task has.
+model's predictions into outcomes, from which its metrics are computed.
+Nothing outside this package asks which head a task has.
 """
 
 from abc import ABC, abstractmethod
@@ -39,7 +40,7 @@ IS_DEV = "is_dev"
 
 
 class NoOptions(Strict):
-    """The options of a head that has none, or of a task whose data cannot be generated."""
+    """An empty schema: for a head without options, or for a task whose data cannot be generated."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +63,19 @@ class TaskColumns:
 
 
 class Head(ABC):
-    """One head. The methods stand in the order in which data flow through them."""
+    """One head. The methods are in the order in which data flow through them."""
 
     # The name by which `xlgrid.heads.ALL_HEADS` finds the head, which tokens files store.
     name: ClassVar[str]
 
-    # What the data have. The least and the most columns that the encoder reads beside those of choices; None: any number.
+    # What the data have. The least and the most columns that the encoder reads, not counting choices; None: any number.
     inputs_allowed: ClassVar[tuple[int, int | None]] = (1, 1)
     has_target: ClassVar[bool] = True  # the data have a column with the answers
     has_labels: ClassVar[bool] = True  # the target names labels of the task
     has_choices: ClassVar[bool] = False  # some of the input columns are choices
     # The target is the answers to a question, of which there may be none (`prepared`)
     has_answers: ClassVar[bool] = False
-    has_pairs_only: ClassVar[bool] = False  # the data are of pairs of languages, and stand in files of pairs
+    has_pairs_only: ClassVar[bool] = False  # each row of the data is in two languages, and files are named by pairs
     reads_words: ClassVar[bool] = False  # the input is a list of words, for each of which the target has a label
     further_columns: ClassVar[tuple[str, ...]] = ()  # columns of the data beside those of the task
 
@@ -116,14 +117,14 @@ class Head(ABC):
         section 7).
 
         Raises:
-            ValueError: the loss of the head has none.
+            ValueError: the loss of the head does not allow label smoothing.
         """
         if not label_smoothing:
             return self
         if not self.allows_smoothing:
             raise ValueError(
-                f"the loss of head {self.name} has no label smoothing here, got {label_smoothing}: leave out `label_smoothing`, or say "
-                "`when` it is meant"
+                f"the loss of head {self.name} has no label smoothing here, got {label_smoothing}: leave out `label_smoothing`, or "
+                "limit it with the key `when` to tasks whose head allows it"
             )
         head = copy(self)
         head.label_smoothing = label_smoothing
@@ -153,7 +154,7 @@ class Head(ABC):
         for name, values in (("`inputs` and `choices`", task.inputs), ("`labels`", task.labels)):
             doubles = sorted({value for value in values if values.count(value) > 1})
             if doubles:
-                problems.append(f"{', '.join(map(repr, doubles))} stands twice in {name}")
+                problems.append(f"{', '.join(map(repr, doubles))} occurs twice in {name}")
         return problems
 
     def labelled(
@@ -192,7 +193,7 @@ class Head(ABC):
         return None
 
     def parallel(self, task: TaskColumns) -> str:
-        """The column that must be equal in row i of two languages, if these rows say the same; "" if there is none."""
+        """The column that must be equal in row i of two languages with the same content; "" without such a column."""
         return task.target
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
@@ -237,7 +238,7 @@ class Head(ABC):
         return columns
 
     def problem_of_all(self, table: "pa.Table") -> str | None:
-        """What only all rows of a file show to be wrong, as an error says it after the name of the file; None if nothing is."""
+        """A mistake that shows only in all rows together, as a clause after the file's name; None without one."""
         return None
 
     def remarks(self, table: "pa.Table", task: TaskColumns) -> list[str]:
@@ -410,10 +411,10 @@ class Head(ABC):
         return {}
 
     def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
-        """Further numbers that a cell records beside the number of its examples, from the data and the outcomes of all rows."""
+        """Counts that a cell records besides its number of examples, from the data and all outcomes."""
         return {}
 
-    # Labels for data that have none
+    # Labels for data without labels
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         """The metrics, among `all_metrics`, of a task with these labels. The first one chooses checkpoints, and tables show it by

@@ -43,7 +43,7 @@ class Metric(ABC):
     def score(self, outcomes: Iterable[Outcome]) -> float:
         """The metric over all examples, in its unit.
 
-        Where nothing can be counted (no example, no span), a metric of which more is better is 0. A metric of which less is
+        Where nothing can be counted (no example, no span), a metric for which more is better is 0. A metric for which less is
         better has no such value: 0 would be the best one, tables show NaN as a missing cell, and JSON has no infinity.
 
         Raises:
@@ -87,7 +87,7 @@ class Ratio(Metric):
         if self.higher_is_better:
             return 0.0
         raise ValueError(
-            f"{self.name}, of which less is better, has no value: nothing can be counted in {len(shares)} examples: look at "
+            f"{self.name}, for which less is better, has no value: nothing can be counted in {len(shares)} examples: look at "
             "the task's data and its labels, then tokenize again"
         )
 

@@ -2,7 +2,7 @@
 
 The types of `xlgrid.heads.families.FAMILIES` are known; tests train them. Of any other type, a model with two layers and few tokens, with random
 weights, computes a short input. An *encoder* is a model of one text, in one part, that transformers can train on masked tokens; its
-states depend on the input alone, and not on the padding after it.
+states depend only on the input, and not on the padding after it.
 """
 
 import json
@@ -31,7 +31,7 @@ _ROUNDING = 1e-4
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within the block, transformers writes its errors alone: no warnings, and no progress."""
+    """Within the block, transformers logs only errors: no warnings and no progress bars."""
     from transformers import logging
 
     verbosity, has_progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -126,7 +126,7 @@ def _type_problem(written: str) -> str | None:
     try:
         model = small_model(config, AutoModel)
         depends = depends_on_padding(model, None)
-        # Dropout draws numbers, and those of a training follow from its seed alone.
+        # Dropout draws random numbers. The numbers that a training draws must depend only on its seed.
         with torch.random.fork_rng(devices=[]):
             answers(model.train(), None)
     except Exception as error:  # Models of transformers raise errors of many types.

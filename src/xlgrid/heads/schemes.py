@@ -80,7 +80,7 @@ class Scheme:
 
     @property
     def is_strict(self) -> bool:
-        """Whether a span counts only where all of its labels are those of the scheme."""
+        """Whether a span counts only if all of its labels follow the scheme."""
         return self.name not in _PARTIAL
 
     @property
@@ -200,7 +200,7 @@ def scheme_of(labels: tuple[str, ...]) -> Scheme | None:
             raise ValueError(
                 f"{_some([*joined])} seem to mark spans, and nothing that is known here separates the letter from the type: write "
                 f"{_some([*joined.values()])}, and `labels: {{{next(iter(joined))}: {next(iter(joined.values()))}, ...}}` in `data`; or rename "
-                "those that only look like labels of spans"
+                "the labels that only look like labels of spans"
             )
         return None
     # The first of equals, which is the notation with the letter first.
@@ -216,7 +216,8 @@ def scheme_of(labels: tuple[str, ...]) -> Scheme | None:
             )
         raise ValueError(
             f"{_some([*read])} mark spans, and {_some(others)} {'does' if len(others) == 1 else 'do'} not: write O for words outside of "
-            f"spans, and all others alike, such as {' and '.join(_examples(others[0]))}; or rename those that only look like labels of spans"
+            f"spans, and all others alike, such as {' and '.join(_examples(others[0]))}; "
+            "or rename the labels that only look like labels of spans"
         )
     if {*_OUTSIDE} <= {*labels}:
         raise ValueError("both O and o are labels of words outside of spans: write one of them")

@@ -231,7 +231,7 @@ def windows(word_of: Sequence[int | None], max_length: int) -> list[list[int]]:
     """Positions of the tokens of each window over a sentence; every word begins in exactly one window.
 
     A window ends before the first word that it has no room for, and has the sentence's special tokens around it. A word that
-    has no room even alone loses its last tokens.
+    does not fit even in a window of its own loses its last tokens.
 
     Args:
         word_of: the number of each token's word; None for special tokens.

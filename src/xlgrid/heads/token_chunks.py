@@ -15,7 +15,7 @@ class ChunkHead(TokenHead):
     """As `token`, with labels of no tagging scheme. Neighbouring words with one label are a chunk.
 
     XTREME gives labels such as NOUN to seqeval 0.0.12, which reads them as if they were BIOES: the end of a chunk is where the label
-    changes, and a word whose label begins with S (SCONJ, SYM) is a chunk alone.
+    changes, and a word whose label begins with S (SCONJ, SYM) is a chunk of its own.
 
     An outcome is `[true positives, false positives, false negatives]` of a sentence's chunks.
     """

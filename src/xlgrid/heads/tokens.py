@@ -43,7 +43,7 @@ class Tokens:
             numbers or as an Arrow array. `target_size` has the number of tokens of each row's target, where a decoder reads
             targets. `example` has the number of the example of each row, where an example can have
             several rows; `depth` has the depth of proof, where the data have it.
-        token_columns: likewise those for tokens, in the order of `values`.
+        token_columns: the columns for tokens, in the order of `values`.
         inputs_per_row: the number of inputs in a row.
         vocabulary: of the tokenizer.
         parts: [rows], the number of the mix's part that the row is from; None for a single file.

@@ -25,7 +25,7 @@ _BARE = ", without a script, region or variant; `names` of `data` states what th
 
 
 class Language(NamedTuple):
-    """A fact that is not known is None.
+    """The facts about one language; None for a fact that is not known.
 
     Attributes:
         script: an ISO 15924 code.
@@ -47,7 +47,7 @@ def _table() -> dict[str, Language]:
 
 @cache
 def stated_language(code: str) -> Language | None:
-    """The language that xlgrid itself describes by this code; None if there is none. No study can describe it otherwise."""
+    """The language that xlgrid itself describes by this code, which no study can redefine; None for another code."""
     from xlgrid.synthetic.artificial import artificial, is_artificial
     from xlgrid.synthetic.natural import lexicon, natural_codes
 

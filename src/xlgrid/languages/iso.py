@@ -35,7 +35,7 @@ class Standard(NamedTuple):
 def standard(code: str) -> Standard | None:
     """The language of a code of two letters (ISO 639-1) or three (ISO 639-3); None if the standard has no such language.
 
-    Codes that are retired, or that stand for no single language (`mul`, `und`), do not count.
+    Codes that are retired, or that name no single language (`mul`, `und`), do not count.
     """
     from iso639 import Language, LanguageNotFoundError
 

@@ -144,6 +144,6 @@ def accompanied(data: str, parallel: str | None) -> str:
 
 
 def unaccompanied(name: str) -> tuple[str, str | None]:
-    """The language or pair in a name of `accompanied`, and the language of parallel examples; None if there are none."""
+    """Split a name of `accompanied` into the language or pair, and the language of parallel examples or None."""
     data, _, parallel = name.partition(PARALLEL)
     return data, parallel or None

@@ -16,9 +16,9 @@ class BitFit(Method):
     """Trains the biases and the head (Ben-Zaken et al. 2022; as in Foroutan et al. 2023).
 
     Attributes:
-        bert_head: the parameters of BERT's pooler and classifier that train: all (section 4.2), or the biases alone, so that
-            their weights stay as they are drawn (a slip in the authors' code for baselines). XLM-R's classifier is not
-            affected.
+        bert_head: the parameters of BERT's pooler and classifier that train: all (section 4.2), or only the biases, so
+            that the weights keep their random initial values (a slip in the authors' code for baselines). XLM-R's
+            classifier is not affected.
     """
 
     bert_head: Literal["all", "biases"] = "all"
@@ -27,7 +27,7 @@ class BitFit(Method):
         check_choice(self, "bert_head", ("all", "biases"))
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
-        """An encoder without biases has nothing to train below the head, as those of ModernBERT and EuroBERT."""
+        """An encoder without biases, such as ModernBERT or EuroBERT, has nothing to train below the head."""
         return without_biases(config, "method bitfit trains biases", "take full-ft or madx")
 
     def install(self, model: "PreTrainedModel") -> None:
@@ -53,11 +53,12 @@ class BitFit(Method):
 
 
 def without_biases(config: Mapping[str, Any], what: str, instead: str) -> str | None:
-    """Why what trains biases is not for an encoder; None if the encoder has biases.
+    """Why an encoder cannot be used where biases train; None if the encoder has biases.
 
     Args:
         config: the contents of its config.json.
-        what, instead: what trains biases, and what to do instead, for the sentence.
+        what: the first clause of the message, such as "method bitfit trains biases".
+        instead: the advice at its end, such as "take full-ft".
     """
     if has_biases(config):
         return None

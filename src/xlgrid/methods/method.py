@@ -32,7 +32,7 @@ class Method:
     nothing at first), and exactly the parameters that `trains` names have gradients.
     """
 
-    # Whether there are runs of the method. Only `as-is` has none, and evaluates encoders as they are.
+    # Whether there are runs of the method. Only `as-is` has no runs: it evaluates encoders as they are.
     is_trained: ClassVar[bool] = True
     # Whether the method is for encoder-decoders (`Head.has_decoder`): for all models, for all but these, or for these only.
     decoders: ClassVar[Literal["all", "none", "only"]] = "all"
@@ -98,16 +98,19 @@ class Method:
         return None
 
     def is_language_specific(self, name: str) -> bool:
-        """Whether the parameter `name` belongs to a language. A cell of a target that has an MLM run of its own (`Start.at`)
-        takes such parameters from that run, and all others from the run that it evaluates. If embeddings are among them, a cell
-        without such a run has those of the encoder."""
+        """Whether the parameter `name` belongs to a language.
+
+        If the target of a cell has an MLM run of its own (`Start.at`), the cell loads language-specific parameters from
+        that MLM run, and all other parameters from the run that it evaluates. Without such an MLM run, embeddings that
+        are language-specific are the encoder's.
+        """
         return False
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:
         """The adapters that are active in a cell of `task`, from the embeddings up, as `kind:name`.
 
         Args:
-            language: the source of the MLM run that has trained the language-specific parameters; None if there is none.
+            language: the source of the MLM run that trained the language-specific parameters; None without such a run.
         """
         return ()
 
@@ -131,7 +134,7 @@ class Method:
         return False
 
     def leaves_out(self, name: str, layers: int) -> bool:
-        """Whether a parameter of an MLM run has no place, and needs none, in a model that begins with that run.
+        """Whether a model that begins with an MLM run ignores this parameter of the MLM run.
 
         Args:
             layers: the number of the encoder's layers.
@@ -155,7 +158,7 @@ def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:
     """Check an option.
 
     Raises:
-        ValueError: the value is none of `allowed`.
+        ValueError: the value is not in `allowed`.
     """
     if (value := getattr(method, name)) not in allowed:
         raise ValueError(f"option {name} must be one of {', '.join(allowed)}, got {value!r}")

@@ -1,4 +1,4 @@
-"""Artificial languages: any number of them, in families, each made from its code alone.
+"""Artificial languages: any number of them, in families, each made only from its code.
 
 A code is `q`, a family letter a-t and a member number from 1 (`qa1`, `qt12`); ISO 639-2 reserves qaa-qtz for local use.
 

@@ -1,4 +1,4 @@
-"""Customs: facts that hold in one language alone, so that an encoder has to learn them anew for each language."""
+"""Customs: facts that hold in only one language, so that an encoder has to learn them anew for each language."""
 
 from functools import cache
 from itertools import product

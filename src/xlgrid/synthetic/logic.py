@@ -158,7 +158,11 @@ def _check(theory: Theory, names: Collection[str]) -> None:
 
 
 def _values(rules: list[list[_Conditions]], facts: set[int], name: Callable[[int], str]) -> list[int]:
-    """Of each ground literal: its depth if it is proved, ~depth if it fails. `rules` are instances by conclusion."""
+    """The value of each ground literal: its depth if it is proved, ~depth if it fails.
+
+    Args:
+        rules: the instances of rules, by the literal that they conclude.
+    """
     values = [~_ENDLESS] * len(rules)
     waits = [sum(map(len, instances)) for instances in rules]
     uses: list[list[int]] = [[] for _ in rules]

@@ -18,7 +18,7 @@ NEIGHBOUR = {"f": "p", "v": "b", "z": "s", "S": "s", "C": "t", "h": "x", "x": "k
 class Script(NamedTuple):
     """A writing system: ISO 15924 code, direction, whether it has capitals, full stop, and its letters.
 
-    `letters` follow the order of CONSONANTS, `vowels` that of VOWELS; "-" stands for a sound that it cannot write.
+    `letters` follow the order of CONSONANTS, `vowels` that of VOWELS; "-" marks a sound that it cannot write.
     """
 
     code: str

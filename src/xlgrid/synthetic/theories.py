@@ -209,7 +209,7 @@ def _theory(rng: Random, options: Options) -> Theory | None:
     n_shared = rng.randint(0, min(2, safe, (n_facts - 2) // 2))
     shared, absent, spare = rest[:n_shared], rest[n_shared : n_shared + 1], rest[n_shared + 1 :]
     base = [start, decoy, *shared, *absent]
-    # The chain distinguishes the first two entities, by the first condition alone.
+    # The chain distinguishes the first two entities, only by the first condition.
     has = {name: [*first, *shared] for name, first in zip(names[:2], ([start], [decoy]), strict=True)}
     facts = _facts(n_facts, has, names[2:], base, rest, rng)
     if facts is None:
@@ -241,7 +241,7 @@ def _theory(rng: Random, options: Options) -> Theory | None:
         after = rng.choice(spare if spare and rng.random() < 0.7 else inner)
         backward = not negated and rng.random() < 0.3
         lower = [s for s in levels if s != after and (backward or levels[s] < levels[after])]
-        # Rules rest on the decoy as they do on the start, so that the words alone do not tell which is which.
+        # Rules rest on the decoy as they do on the start, so that words do not reveal which of the two is the start.
         extra = rule(rng.choice(lower) if i or not spare else decoy, after)
         if rng.random() < 0.2:
             extra = _grounded(extra, names, rng)
@@ -273,7 +273,7 @@ def _grounded(rule: Rule, names: list[str], rng: Random) -> Rule:
 
 
 def _signatures(n: int, names: list[str], relational: bool, rng: Random, options: Options) -> list[_Signature]:
-    """Up to `n` signatures; those that would relate one of the first two names to itself come last."""
+    """Up to `n` signatures. Signatures that would relate one of the first two names to itself come last."""
     attributes: list[_Signature] = [(attribute, None) for attribute in options.words.attributes]
     if not relational:
         return rng.sample(attributes, min(n, len(attributes)))

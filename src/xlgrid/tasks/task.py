@@ -25,7 +25,7 @@ class Columns(Strict):
         description="columns that the encoder reads. sequence: one text, or two; token: a list of words; span: the question, "
         "then the context; choice: all texts before the choice, which are joined by spaces; seq2seq: the text to read",
     )
-    choices: list[str] = Field([], description="columns of the choices, for the head `choice` alone")
+    choices: list[str] = Field([], description="columns of the choices, only for the head `choice`")
     target: str = Field(
         "",
         description="column with the label; token: with the list of the words' labels; span: with the answers of SQuAD; seq2seq: "
@@ -98,7 +98,7 @@ class Task(TaskColumns):
         return self.head.second(self)
 
     def speaks(self, code: str) -> bool:
-        """Whether its data can be generated in a language."""
+        """Whether the task's data can be generated in the language `code`."""
         return self.generator is not None and self.generator.speaks(code)
 
     def check(self, table: "pa.Table", where: str, first_row: int = 1) -> None:
