@@ -90,9 +90,7 @@ def test_text_that_is_no_utf8_names_its_line(files: list[Path]) -> None:
 
 
 def test_parts_have_no_columns_to_rename() -> None:
-    with pytest.raises(
-        ValueError, match="leave out `where`, `begins` and `rename`"
-    ):
+    with pytest.raises(ValueError, match="leave out `where`, `begins` and `rename`"):
         origin_of(SOURCE | {"rename": {"a": "b"}})
 
 
