@@ -18,7 +18,9 @@ def is_result(path: str | Path) -> bool:
 
 
 def whole_again(path: str | Path) -> str:
-    """The advice in an error about a damaged file or folder. It never says to delete a file of the user's own."""
+    """The advice in an error about a damaged file or folder. It never says to delete a file of the user's own,
+    except from the cache of the Hub.
+    """
     if is_result(path):
         return f"delete {os.path.relpath(path)} and run the same command again, which makes it anew"
     if any(part.startswith("models--") for part in Path(path).parts):

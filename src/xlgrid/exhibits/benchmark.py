@@ -22,14 +22,14 @@ LEARNT = ("method", "source")
 class Benchmark(Compared):
     """A column for each task and one for their average.
 
-    The score of a cell is the mean of the metrics of its task that `select` names, or of all: of XTREME's question answering, the mean of
-    F1 and exact match. A task's score is the mean over its targets, the average is the mean over the tasks, each within a seed and then
-    over seeds. A row that lacks a task of another row has no average.
+    The score of a cell is the mean of its task's metrics: those that `select` names, or all. For XTREME's question answering, this is
+    the mean of F1 and exact match. A task's score is the mean over its targets, and the average is the mean over the tasks. Both are
+    taken within a seed first, and then over seeds. A row that lacks a task of another row has no average.
 
-    Tasks such as retrieval are of encoders without training. Their scores have no seed and count for each seed of the other tasks. Where
-    the method or the source names a row, `untrained` says in which rows of the encoder they stand. A method that reads each sentence
-    with its translation is undefined in retrieval, where the translation is what is looked for; the default leaves its rows without these
-    tasks and thus without an average. (Luo et al. 2021, table 2 print such numbers, and do not say of which model.)
+    Tasks such as retrieval evaluate encoders without training. Their scores have no seed, and count for each seed of the other tasks.
+    Where the method or the source names a row, `untrained` says which rows of the encoder show them. A method that reads each
+    sentence with its translation cannot do retrieval, because retrieval searches for that translation. By default, the rows of such a
+    method lack these tasks, and so have no average. (Luo et al. 2021, table 2, prints such numbers, and does not name the model.)
     """
 
     kind: Literal["benchmark"] = "benchmark"
@@ -41,8 +41,8 @@ class Benchmark(Compared):
     )
     untrained: Literal["shared", "all", "own"] = Field(
         "shared",
-        description="the scores of an encoder without training stand in each row of the encoder whose method reads a sentence alone; "
-        "all: in each row of the encoder; own: in a row of their own",
+        description="which rows show the scores of an encoder without training: shared, each row of the encoder whose method reads "
+        "sentences without their translations; all, each row of the encoder; own, a row of their own",
     )
     shows_all_published: ClassVar[bool] = True
 
@@ -110,8 +110,9 @@ class Benchmark(Compared):
 
 
 def shared(cells: "pd.DataFrame", rows: Sequence[str], takes: Callable[[str], bool]) -> "pd.DataFrame":
-    """The cells, of which each one without training stands once in each row of its encoder that has them, in place of a row of its
-    own. Where no row has them, they keep their own.
+    """The cells, with each cell without training copied into the rows of its encoder that show such cells.
+
+    Where no row shows them, they keep a row of their own.
 
     Args:
         cells: as `Benchmark` shows them, with the column `untrained`.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 
-# Inches: the size of a panel that stands alone, and of one of several with the room between them.
+# Inches: the size of a single panel, and of one of several panels with the space between them.
 ONE_PANEL, PANEL_OF_SEVERAL, ROOM_BETWEEN = (3.8, 2.6), (2.7, 2.4), (0.5, 0.8)
 PANELS_ACROSS = 4
 FEWER = "fewer seeds than planned"

@@ -68,7 +68,7 @@ class Exhibit(Strict):
 
     @property
     def published_numbers(self) -> Published | None:
-        """The published numbers that stand in the exhibit or beside it, if any."""
+        """The published numbers with which the exhibit is shown, if any."""
         return None
 
     @property
@@ -80,7 +80,7 @@ class Exhibit(Strict):
         """The files, other than results, that the exhibit reads: a change of one of them renders it again.
 
         Args:
-            compare: those that the comparison with published numbers reads instead.
+            compare: whether to return the files of the comparison with published numbers instead.
 
         Returns:
             Paths from the project's folder.
@@ -158,7 +158,7 @@ class Exhibit(Strict):
                 yield from among(f"select.{axis}", axis, values, axes[axis], study.defined_names.get(axis, ()))
 
     def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        """The exhibit's mistakes beside `unknown_names`, of which there are none, each as `key: what is wrong`.
+        """The exhibit's mistakes, each as `key: what is wrong`. The caller has checked that `unknown_names` finds none.
 
         Args:
             axes: as for `unknown_names`.
@@ -318,7 +318,7 @@ class OfCells(Exhibit):
 
     @property
     def merges_replicas(self) -> bool:
-        """Whether encoders that differ by their seeds alone enter means as seeds of one encoder."""
+        """Whether means take encoders that differ only by their seeds as seeds of one encoder."""
         return all("encoder" not in axes for key, (axes, _) in self.named_axes.items() if key != "select")
 
     def rendering(self, plan: "Plan") -> Rendering:
@@ -366,10 +366,10 @@ class Compared(OfCells):
     """An exhibit of scores that can be compared with published numbers.
 
     Attributes:
-        shows_all_published: rows of the paper of which the study has no cells stand in the comparison, too.
+        shows_all_published: whether the comparison also shows rows of the paper for which the study has no cells.
     """
 
-    published: Published | None = Field(None, description="the published numbers that stand beside the exhibit")
+    published: Published | None = Field(None, description="the published numbers with which the exhibit is compared")
     shows_all_published: ClassVar[bool] = False
 
     @property

@@ -33,11 +33,11 @@ class Heatmap(Compared):
     kind: Literal["heatmap"] = "heatmap"
     method: str | None = Field(None, description="the method whose scores are shown")
     difference: tuple[str, str] | None = Field(
-        None, description="in place of `method`: two methods, of which the first minus the second is shown"
+        None, description="in place of `method`: two methods; the heatmap shows the first minus the second"
     )
     blocks: tuple[str, ...] = Field(
         (),
-        description="groups of the study, [seen, unseen]: the languages of both axes stand in the order of these groups, and "
+        description="groups of the study, [seen, unseen]: the languages of both axes are in the order of these groups, and "
         "within each group in the order of the study; absent: by family",
     )
     is_table: ClassVar[bool] = False

@@ -1,7 +1,7 @@
 """All kinds of exhibit.
 
 A kind is a subclass of `xlgrid.exhibits.exhibit.Exhibit`. Papers and other installed packages add kinds as entry points of the group
-`xlgrid.exhibits`, whose name is the `kind`. Their modules import those of this package, so that they are loaded here alone.
+`xlgrid.exhibits`, whose name is the `kind`. Their modules import modules of this package, so only this module loads them.
 """
 
 from collections.abc import Callable, Mapping

@@ -54,7 +54,7 @@ class Overview(NamedTuple):
     Attributes:
         study: the name of the study.
         cells, runs: every planned cell and run -> its state: done, running, training, queued, failed or waiting. A cell that
-            has not been submitted has the state of its run. A cell is stale if its run is newer, so that Snakemake makes it again.
+            was not submitted has the state of its run. A cell is stale if its run is newer, so that Snakemake makes it again.
         broken: each cell that waits for a failed job -> this job.
         flight: (rule, running or queued) -> the number of such jobs in the ledger.
         left: a sentence on the time that is left; empty if it cannot be estimated.

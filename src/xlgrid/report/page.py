@@ -2,7 +2,7 @@
 
 Data frames are those of the exhibits. Cells have one row per *planned* cell: `study` (which makes it), `task`, `encoder`, `method`,
 `source`, `target`, `seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` and `cpu_seconds` (of evaluation), and in some studies
-`checkpoint` (the step of the MLM run as of which the target is spoken, NaN for the end) and `run` (the run's folder). Curves have
+`checkpoint` (the step of the target's MLM run whose weights evaluate, NaN for its end) and `run` (the run's folder). Curves have
 `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`, and `target` where runs are for one target each. Run records are the
 contents of `run.json`. Its `recipe` has the names of the study, and its other entries have paths under some of the same keys, such as `encoder`.
 """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 T = TypeVar("T")
-# Longest and shortest bar in characters; where there is less room, numbers stand alone.
+# Longest and shortest bar in characters. A narrower terminal shows only the numbers.
 LONGEST, SHORTEST = 40, 6
 # State of jobs -> character and colour of their part of a bar, in the order of the parts. Without colours they differ, too.
 PARTS = {"done": ("█", "green"), "failed": ("▞", "red"), "running": ("▒", "yellow")}

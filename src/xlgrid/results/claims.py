@@ -42,9 +42,9 @@ class Selection(Strict):
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
-        """The axes, or `group`, that are named -> their values, of which seeds are numbers.
+        """Axis, or `group`, that the selection names -> its values. Seeds are numbers.
 
-        A checkpoint is none: a selection without one has the weights of the end.
+        `checkpoint` is not an axis: a selection without it takes the weights at the end of the training.
         """
         named = ((axis, getattr(self, axis)) for axis in type(self).model_fields if axis != "checkpoint")
         return {
@@ -257,9 +257,10 @@ def terms(name: str, claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> l
 
 
 def problem_of_plan(claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> str | None:
-    """Which selection of a claim has no planned cell, and what to do; None if each has some.
+    """Which selection of a claim has no planned cell, and what to do; None if each selection has some.
 
-    That the cells of sides are paired is asked by `terms` alone, since a study that adds a language to another inherits its claims.
+    Only `terms` asks whether the cells of both sides are paired, because a study that extends another one by a language
+    inherits its claims.
 
     Args:
         cells, belongs: as for `terms`.

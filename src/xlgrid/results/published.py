@@ -44,7 +44,7 @@ def read(path: str | Path) -> pd.DataFrame:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a column is missing, a value is not a number, or one stands twice.
+        ValueError: a column is missing, a value is not a number, or two rows have the same keys.
     """
     path = Path(path)
     numbers = _read(path, "value")

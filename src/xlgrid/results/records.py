@@ -20,7 +20,7 @@ IDENTITY = ("task", "encoder", "method", "source", "target", "seed")
 MEASURED = ("score", "n", "seconds", "cpu_seconds", "learnt_nothing")
 # The column that says how the main metric of a cell was computed, which cells of one metric may differ in.
 IMPLEMENTATION = "implementation"
-# The columns of cells, of learning curves, and of the entries of an exhibit, none of which a fact of an encoder may be.
+# The columns of cells, of learning curves, and of the entries of an exhibit. A fact of an encoder may have none of these names.
 COLUMNS = (
     *IDENTITY,
     *MEASURED,

@@ -106,7 +106,7 @@ def differences(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) ->
 
     Where both have the same seeds, the difference is taken within each seed, so that what a seed does to both cancels. Where
     their seeds differ, it is the difference of the means over the complete seeds of each, its standard deviation is
-    √(sd₁² + sd₂²), and seeds and cells are counted for the side of which the smaller share is complete, or else the side with
+    √(sd₁² + sd₂²), and seeds and cells are those of the less complete side or, if both are equally complete, of the side with
     fewer seeds.
 
     Args:
@@ -259,8 +259,9 @@ def mean_over_metrics(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_every_seed(cells: pd.DataFrame, rows: Sequence[str], untrained: pd.Series) -> pd.DataFrame:
-    """The cells, of which those that are `untrained` stand in each seed of the other cells of their row of a table: nothing that
-    they depend on is drawn at random. A row that has no others keeps its cells.
+    """The cells, with each `untrained` cell repeated for every seed of the trained cells in its row of a table.
+
+    An untrained cell has no seed, because nothing that it depends on is drawn at random. A row without trained cells stays as it is.
 
     Args:
         rows: the columns that name a row.
@@ -297,11 +298,11 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
         cells: cells of the planned runs.
         lines: the column whose values are the lines of the figure; a line has the steps that any of its runs has.
 
-    Runs of a line that differ by their seeds alone may be evaluated at slightly different steps, because the batches of an epoch depend on
-    the seed. Such evaluations stand at the median of their steps.
+    Runs of a line that differ only by their seeds may be evaluated at slightly different steps, because the batches of an
+    epoch depend on the seed. Such evaluations get the median of their steps.
     """
     run = ["task", "encoder", "method", "source", "seed"]
-    # Runs for one target each have the rest in common.
+    # Runs that are evaluated on one target each differ in nothing else.
     run += ["run"] if "run" in curves and "run" in cells else []
     # A fact of the encoders.
     run += [lines] if lines not in run and lines in cells else []
@@ -311,7 +312,7 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
     runs = pd.concat([curves[run], cells[run]]).drop_duplicates()
     steps = curves[list(dict.fromkeys([lines, "step"]))].drop_duplicates()
     planned = runs.merge(steps, on=lines, sort=False).merge(curves, on=[*run, "step"], how="left", sort=False)
-    # Of runs for one target each; a gap is no group.
+    # `groupby` drops NaN, so planned runs without a curve get an empty target.
     return planned.fillna({"target": ""}) if "target" in planned else planned
 
 

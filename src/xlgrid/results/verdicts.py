@@ -21,11 +21,11 @@ infinity.
 
 A seed counts once however many runs it has, because runs of one seed share the order of their examples, dropout and the
 initial head. Noise of single examples in single runs is in both s and v, so that the interval is rather too wide.
-Tasks, languages, encoders and the runs that methods start with count as fixed, not as a sample; encoders of which each has a
-seed of its own, such as draws of one pre-training, are a sample. So a verdict is about the languages of the study. Who reads it as one about
-languages in general is wrong more often than it says: where a method gains nothing on average over all languages, and its gain varies
-over languages as much as runs do, a claim on 16 × 16 languages holds in 8 % of all grids with three seeds and in 16 % with
-five, in place of 2.5 % (`benchmarks/verdicts.py`).
+Tasks, languages, encoders and the runs that methods start with count as fixed, and not as a sample. Replicas of an encoder, which
+differ by their seeds, are a sample. So a verdict is about the languages of the study. A reader who takes it for languages in
+general is wrong more often than the verdict says: if a method gains nothing on average over all languages, and its gain varies
+over languages as much as over runs, a claim on 16 × 16 languages holds in 8 % of all grids with three seeds and in 16 % with
+five, instead of 2.5 % (`benchmarks/verdicts.py`).
 
 **p.** For an effect no greater than the margin (`expect: greater`), no less than its negative (`less`), or the worse of
 both bounds (`none`): twice the tail for which an interval of that level ends at the bound. So p is below 0.05 exactly

@@ -1,10 +1,11 @@
-"""Which entry of a table is better than those that it competes with, where a test says so.
+"""Tests of whether the best entry of a table is better than the entries that it competes with.
 
-Entries compete if they differ in the competing axes alone. Of each such group, the entry with the best mean is compared with the
-runner-up: the difference of their scores within each seed, paired over tasks, sources, targets and test examples, with the interval and p of
-the verdicts of claims (`xlgrid.results.verdicts`). p is two-sided, which also covers that the two were chosen by their scores: for a
-normal or other exponential family, the two-sided test of the best against the runner-up is a valid test of the best being the
-best of all (Hung and Fithian 2019, "Rank verification for exponential families"). p is corrected by Holm (1979) over all groups of the table.
+Entries compete if they differ only in the competing axes. In each such group, the entry with the best mean is compared with the
+runner-up. The test takes the difference of their scores within each seed, paired over tasks, sources, targets and test examples, and
+has the interval and p of the verdicts of claims (`xlgrid.results.verdicts`). p is two-sided, which also accounts for the choice of the
+two entries by their scores: for an exponential family, such as the normal one, the two-sided test of the best against the runner-up is
+a valid test that the best is the best of all (Hung and Fithian 2019, "Rank verification for exponential families"). p is corrected by
+Holm (1979) over all groups of the table.
 
 A group has no test, and counts as p = 1, if a cell of one of its entries has no result, an entry has fewer than three seeds, the
 entries have several metrics, or the two best differ in their seeds, tasks, sources or targets.

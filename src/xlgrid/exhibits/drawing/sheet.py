@@ -56,7 +56,7 @@ def sheet(
 
     Args:
         entries: as `xlgrid.results.stats.entries` returns them, perhaps with the column of `with_learning`.
-        notes: sentences that stand before the ones on seeds and coverage.
+        notes: sentences before those on seeds and coverage.
         rows: the columns of `entries` that name a row.
         axes: the columns of `entries` that name a column, the outer first.
         order: the values of each of `rows` from top to bottom, and of each of `axes` from left to right.
@@ -228,8 +228,8 @@ class Line(NamedTuple):
     """A printed row.
 
     Attributes:
-        keys: each key with the number of rows that its label stands for: 0 where the label stands in a row above.
-        entries: one per column, or None where there is none.
+        keys: each key with the number of rows that its label spans; 0 if a row above has the label.
+        entries: one per column; None for a column without an entry.
     """
 
     keys: list[tuple[str, int]]
@@ -251,7 +251,7 @@ def lines(sheet: Sheet) -> list[Line]:
 
 
 def _spans(rows: list[tuple[str, ...]], depth: int) -> Iterator[int]:
-    """For each row the number of rows for which its label at `depth` stands."""
+    """For each row, the number of rows that its label at `depth` spans."""
     if rows and depth == len(rows[0]):
         yield from [1] * len(rows)
         return

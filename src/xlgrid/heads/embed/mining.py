@@ -82,7 +82,7 @@ class MiningHead(EmbeddingHead):
                 )
 
     def problem_of_all(self, table: "pa.Table") -> str | None:
-        """A pool without sentences, an id that stands twice in a pool, and gold ids that the second pool lacks."""
+        """A pool without sentences, an id that occurs twice in a pool, and gold ids that the second pool lacks."""
         sides, ids, gold = (table[column].to_pylist() for column in (SIDE, "id", "gold"))
         pools = [[number for number, of_side in zip(ids, sides, strict=True) if of_side == side] for side in (0, 1)]
         for name, pool in zip(("first", "second"), pools, strict=True):
@@ -179,7 +179,7 @@ def _pool(tokens: Tokens, predictions: Sequence[search.Vectors], rows: Sequence[
 
 def _mined(first: Pool, second: Pool, settings: Mining) -> list[tuple[int, str, float]]:
     """The place in the first pool, the id in the second, and the score of each pair. As in XTREME, pairs whose score is not above 0
-    are left out, and so are pairs with a sentence whose text stands twice in its pool."""
+    are left out, and so are pairs with a sentence whose text occurs twice in its pool."""
     pairs = search.mine(first.vectors, second.vectors, settings.score, settings.k)
     kept = (pairs.scores > 0) & first.is_unique[pairs.first] & second.is_unique[pairs.second]
     ids = [second.ids[place] for place in second.places[pairs.second[kept]].tolist()]

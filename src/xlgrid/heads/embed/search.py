@@ -104,7 +104,7 @@ class Pairs(NamedTuple):
 
 
 def mine(first: Vectors, second: Vectors, score: Score, k: int, block: int = BLOCK) -> Pairs:
-    """Pairs of two pools, in which no sentence stands twice.
+    """Pairs of two pools, in which no sentence occurs twice.
 
     Each vector of either pool proposes the pair with the best of its `k` candidates. From the highest score down, a pair is
     taken if neither vector is in a pair already (`max` in Artetxe and Schwenk 2019, section 3.2). Of equal scores, those that the

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SAMPLES = 500
 # Tokens at once, padding included.
 BUDGET = 4096
-# Of the rows that are averaged: all of the context's, and the first token's ([CLS]) alone.
+# The rows of attention over which the divergence is averaged: all of the context's, or only the first token's ([CLS]).
 ROWS = ("context", "first")
 
 

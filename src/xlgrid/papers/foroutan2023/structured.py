@@ -145,7 +145,7 @@ def install(model: "PreTrainedModel", cross: bool) -> None:
 
     attentions = layers(model)
     AttentionInterface.register(NAME, attend)
-    # This mask is the padding as it is, [B, L], or None where there is none.
+    # This mask is the unchanged padding, [B, L], or None for a batch without padding.
     AttentionMaskInterface.register(NAME, flash_attention_mask)
     model.set_attn_implementation(NAME)
     family = family_of(model)
@@ -186,7 +186,7 @@ def weights(
     Args:
         layer: one of `layers`.
         hidden: [B, L, hidden size], the input of the layer.
-        real: [B, L], false for padding; None if there is none.
+        real: [B, L], false for padding; None for a batch without padding.
         layout: as for `attend`.
         rotary: the cosines and sines with which the layer rotates queries and keys, each [1, L, d]; None if it does not.
 
@@ -236,7 +236,7 @@ def visible(length: int, real: Tensor | None, window: int | None, device: torch.
 
     Args:
         length: L.
-        real: [B, L], false for padding; None if there is none.
+        real: [B, L], false for padding; None for a batch without padding.
         window: as for `near`.
     """
     mask = None if real is None else real[:, None, None]

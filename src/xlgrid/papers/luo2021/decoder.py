@@ -18,7 +18,7 @@ class EncoderDecoder(Method):
 
     Attributes:
         weights: encoder, the weights of the encoder; random, weights that transformers would draw for new layers, so that the
-            encoder gives the sizes and the tokenizer alone (the baseline of table 3).
+            encoder gives only the sizes and the tokenizer (the baseline of table 3).
         decoder: the layers of the encoder with which those of the decoder begin: full, first-N or last-N (table 4 there: the
             first or last 3 or 6).
         init: the first weights of cross-attention: random, as transformers draws those of new layers; self, those of the layer's

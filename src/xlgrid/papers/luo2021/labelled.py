@@ -35,7 +35,7 @@ class Teacher(Strict):
     task: str = Field(description="a task of words, with the same labels")
     encoder: str = Field(description="the encoder of the run")
     method: str = Field(description="the method of the run, without `start` and `parallel`")
-    source: Source = Field(description="what the run trains on, which is none of the languages that it labels")
+    source: Source = Field(description="what the run trains on; not a language that it labels")
     seed: Seed = Field(1, description="the seed of the run")
 
     def run(self, study: str) -> Run:
@@ -71,7 +71,7 @@ class Labelled(Made):
     def check_task(self, task: Task) -> None:
         if not task.head.reads_words:
             raise ValueError(
-                f"`labelled` is for tasks with a label for each word, and {task.name} has none: give the training data as `train`"
+                f"`labelled` is for tasks with a label for each word, and {task.name} has no labels of words: give the training data as `train`"
             )
 
     def of_rows(self, task: Task) -> Task:

@@ -77,7 +77,9 @@ def label_data(
     described, finished = task(kind, columns), trained.read(run)
     recipe, labels = finished.recipe, finished.record["labels"]
     if not described.head.reads_words:
-        raise ValueError(f"runs label data of tasks with a label for each word, and {kind} is none: name another kind")
+        raise ValueError(
+            f"runs can only label data of tasks with a label for each word, and {kind} is not such a task: name another kind"
+        )
     if list(described.labels) != labels:
         raise ValueError(
             f"{run} was trained on the labels {', '.join(labels)}, but {kind} has {', '.join(described.labels)}: name a run with "

@@ -49,11 +49,11 @@ class Denoising(Strict):
     )
     permute: bool = Field(
         default=True,
-        description="the parts of a text between separators, of which packed texts have several, change places",
+        description="shuffle the parts of a text between separators; a packed text has several parts",
     )
     predict: Literal["all", "masked"] = Field(
         default="all",
-        description="of a text in one language, the decoder predicts all tokens (Liu et al. 2020), or those that are masked (Luo et al. "
+        description="for a text in one language, the decoder predicts all tokens (Liu et al. 2020), or those that are masked (Luo et al. "
         "2021); it predicts all tokens of a translation",
     )
 
@@ -161,7 +161,7 @@ def _masked_spans(
     continues = (spans >= 0) & (spans == np.append(-1, spans[:-1]))
     kept = ~continues
     noisy = np.where(spans >= 0, mask_id, ids)[kept]
-    # A span of no tokens stands before the token at its place, or after the last one. A text that became longer might have no
+    # A span of no tokens is before the token at its place, or after the last one. A text that became longer might have no
     # positions, so that there are no more such spans than the other spans have removed tokens.
     places = np.append(maskable, maskable[-1] + 1)[starts[lengths == 0]]
     places = generator.permutation(places)[: len(ids) - len(noisy)]

@@ -47,7 +47,7 @@ class Veco(Pairs):
     def _cross_attention_has_an_encoder(self) -> Self:
         if self.trains != "all" and not self.begin:
             raise ValueError(
-                "trains: cross-attention alone learns nothing from an encoder of random weights: name the encoder that it is added to "
+                "trains: cross-attention learns nothing by itself from an encoder of random weights: name the encoder that it is added to "
                 "in `begin`, or leave out `trains`"
             )
         return self

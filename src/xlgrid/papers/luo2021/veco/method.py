@@ -27,7 +27,7 @@ class PlugIn(Method):
         parallel: the language of the parallel examples.
         detach: whether H of the parallel example is a constant, as in pre-training. The paper says nothing about it here.
         shuffled: the share of the examples that get the parallel example of another example, or true for all. With all, as a control, S can tell
-            nothing about the label; a smaller share stands for translations of which some are wrong.
+            nothing about the label; a smaller share imitates translations with some errors.
     """
 
     decoders: ClassVar = "none"

@@ -56,7 +56,7 @@ class XMod(Method):
         name = next(name for name, parameter in model.base_model.named_parameters() if parameter is table)
         if not (is_embedding(name) and f"{model.base_model_prefix}.{name}".endswith(EMBEDDINGS)):
             raise ValueError(
-                "method xmod trains embeddings in MLM runs alone, and does not know the name of those of an encoder of type "
+                "method xmod trains embeddings only in MLM runs, and does not know the name of the embeddings in an encoder of type "
                 f"{model.config.model_type}, {name}: take full-ft"
             )
         add_module(model)
