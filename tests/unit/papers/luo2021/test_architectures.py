@@ -28,7 +28,7 @@ VECO = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"], "bite
             {"architecture": None},
             r"architecture must be one of plain, .*, got null: name one, or leave it out for plain",
         ),
-        ({"trains": "cross-attention"}, "cross-attention alone learns nothing from an encoder of random weights"),
+        ({"trains": "cross-attention"}, "cross-attention learns nothing by itself from an encoder of random weights"),
         ({"masked": {"mono": 0.15, "bitexts": 0.25}}, "did you mean 'bitext'"),
         ({"bitext": [], "bitext_task": "opus"}, "bitext_task opus is for pairs, and `bitext` has none"),
     ],
