@@ -136,14 +136,14 @@ def main() -> None:
         task = settings(plan, cells[0])
         file, rows = test_set(plan, cells[0], task)
         folder = Path(plan.owned(Tokenizer(plan.study.name, tokenizer)).folder)
-        tokenizer, codes = load_tokenizer(folder), Target(target).languages
+        loaded, codes = load_tokenizer(folder), Target(target).languages
         for cell in cells:
             record = records.read_cell(cell.path)
             model, run = model_of(plan, cell, record)
             _, bf16, segments = trained.placed(model, run.recipe.training)
             head = plan.study.tasks[name].task.head
             forward = forward_of(model, run.method, head.segment_languages(codes), bf16)
-            own = scores(rows, tokenizer, forward, task._replace(types=segments and has_segments(model)))
+            own = scores(rows, loaded, forward, task._replace(types=segments and has_segments(model)))
             assert own.keys() == record["scores"].keys(), f"{cell.path} has other metrics than {', '.join(own)}"
             differences[cell.path] = max(abs(own[metric] - record["scores"][metric]) for metric in own)
         largest = max(differences[cell.path] for cell in cells)

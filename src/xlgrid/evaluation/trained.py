@@ -86,11 +86,11 @@ def model_of(
     method.install(model)
     exchanged = _resolved(mlm_run) != _resolved(start) or step is not None
     if start:
-        deltas.load_text_run(start, model, method, lambda name: not (exchanged and method.is_language_specific(name)))
+        deltas.load_mlm_run(start, model, method, lambda name: not (exchanged and method.is_language_specific(name)))
     # If the run began with a run of another task, it also stores everything that the earlier run trained.
     deltas.load_delta(run.folder / deltas.DELTA, model, method, ALL_HEADS.find(tokens.head), run.record["digest"])
     if mlm_run and exchanged:
-        deltas.load_text_run(mlm_run, model, method, method.is_language_specific, step)
+        deltas.load_mlm_run(mlm_run, model, method, method.is_language_specific, step)
     return model
 
 

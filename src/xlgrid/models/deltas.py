@@ -94,7 +94,7 @@ def start_of(run: str | Path, record: Mapping[str, Any]) -> Path | None:
     return Path(record["start"]) if record["start"] else None
 
 
-def load_text_run(
+def load_mlm_run(
     folder: Path,
     model: "PreTrainedModel",
     method: "Method",
@@ -122,7 +122,7 @@ def load_text_run(
 
     record = read_run(folder)
     if before := start_of(folder, record):
-        load_text_run(before, model, method, wanted)
+        load_mlm_run(before, model, method, wanted)
     path = folder / DELTA if step is None else checkpoint_path(folder, step)
     if step and not path.exists():
         steps = sorted(int(file.stem[4:]) for file in folder.glob("step*.safetensors") if file.stem[4:].isdecimal())

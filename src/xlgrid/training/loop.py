@@ -191,7 +191,7 @@ class Loop:
             load.change_tokenizer(self.model, *ids, self.method.copies_overlap)
         fit.install(self.model, self.head, self.method)
         if start:
-            deltas.load_text_run(start, self.model, self.method)
+            deltas.load_mlm_run(start, self.model, self.method)
         if first:
             digest = deltas.read_run(first)["digest"]
             deltas.load_delta(first / deltas.DELTA, self.model, self.method, self.head, digest)

@@ -308,7 +308,7 @@ def test_a_name_is_for_one_column(tmp_path):
         ValueError, match=r"test\.parquet has a column 'tokens', and `rename` gives this name to another"
     ):
         fetched("udpos", source | {"rename": {"words": "tokens"}}, tmp_path)
-    with pytest.raises(ValueError, match="`rename` gives 'tokens' to two columns"):
+    with pytest.raises(ValueError, match="`rename` gives the name 'tokens' to two columns"):
         fetched("udpos", source | {"rename": {"words": "tokens", "more": "tokens"}}, tmp_path)
 
 

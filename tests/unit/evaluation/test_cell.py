@@ -295,7 +295,7 @@ def test_what_is_not_language_specific_stays_that_of_the_source(
         ({f"{QUERY}.weight": (16, 16), "roberta.elsewhere": (2,)}, "'roberta.elsewhere' has no place of its shape"),
     ],
 )
-def test_text_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
+def test_mlm_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
     evaluated: dict[str, Any], tmp_path: Path, shapes: dict[str, tuple[int, ...]], message: str
 ) -> None:
     tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}

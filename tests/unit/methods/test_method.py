@@ -27,7 +27,7 @@ from safetensors.torch import load_file, save_file
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.methods import ALL_METHODS, METHODS, Method, make
-from xlgrid.models.deltas import kept, load_text_run
+from xlgrid.models.deltas import kept, load_mlm_run
 
 # A base alone has its defaults.
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -156,7 +156,7 @@ def test_what_was_trained_on_text_is_all_in_the_classifier_that_begins_with_it(
         pytest.skip("only the head trains, so that an MLM run keeps nothing")
     write_run(tmp_path, saved)
     model, _ = installed(base, kind)
-    load_text_run(tmp_path, model, method)
+    load_mlm_run(tmp_path, model, method)
     there = dict(model.base_model.named_parameters())
     for name, parameter in text_model.base_model.named_parameters():
         if method.trains(f"{text_model.base_model_prefix}.{name}"):

@@ -35,7 +35,7 @@ def mlm_runs(folder: Path) -> tuple[Path, Path]:
 def test_a_run_on_text_comes_after_the_one_with_which_it_began(tmp_path: Path) -> None:
     _, second = mlm_runs(tmp_path)
     model = model_of("bert-sequence")
-    deltas.load_text_run(second, model, make("bitfit", {}))
+    deltas.load_mlm_run(second, model, make("bitfit", {}))
     assert (model.get_parameter(WEIGHT) == 1).all() and (model.get_parameter(BIAS) == 3).all()
 
 
@@ -43,7 +43,7 @@ def test_of_both_runs_on_text_only_what_is_wanted_is_loaded(tmp_path: Path) -> N
     _, second = mlm_runs(tmp_path)
     model = model_of("bert-sequence")
     before = model.get_parameter(WEIGHT).detach().clone()
-    deltas.load_text_run(second, model, make("bitfit", {}), lambda name: name == BIAS)
+    deltas.load_mlm_run(second, model, make("bitfit", {}), lambda name: name == BIAS)
     assert torch.equal(model.get_parameter(WEIGHT), before) and (model.get_parameter(BIAS) == 3).all()
 
 
@@ -51,7 +51,7 @@ def test_weights_of_another_training_than_the_record_are_refused(tmp_path: Path)
     first, _ = mlm_runs(tmp_path)
     save_file(filled(BIAS, 2), first / "delta.safetensors", {"digest": "other"})
     with pytest.raises(Damaged, match=r"is of recipe other, the run\.json beside it of d: delete") as refused:
-        deltas.load_text_run(first, model_of("bert-sequence"), make("bitfit", {}))
+        deltas.load_mlm_run(first, model_of("bert-sequence"), make("bitfit", {}))
     assert refused.value.paths == (first,)
 
 

@@ -46,7 +46,7 @@ def test_a_language_that_joins_a_group_gets_its_training_settings(tmp_path: Path
 
 
 @pytest.mark.usefixtures("queries")
-def test_settings_of_text_runs_are_training_settings_like_any(tmp_path: Path) -> None:
+def test_settings_of_mlm_runs_are_training_settings_like_any(tmp_path: Path) -> None:
     entry = "training:\n  - {when: {task: mlm, method: query, source: en-fr}, set: {steps: 7}}\n"
     study = load_study(write(tmp_path, STARTED.replace("training:\n", entry)))
     assert study.recipe("mlm", "mini", "query", "en-fr", 1).training.steps == 7

@@ -78,5 +78,5 @@ def test_a_checkpoint_is_an_encoder_of_its_step(tmp_path: Path, monkeypatch: pyt
     model, about = AutoModelForMaskedLM.from_pretrained(tmp_path / "early", output_loading_info=True)
     assert not about["missing_keys"] and torch.equal(model.get_input_embeddings().weight, embeddings[2])
     assert json.loads((tmp_path / "early" / "encoder.json").read_text())["step"] == 2
-    with pytest.raises(ValueError, match=r"step3\.safetensors does not exist: only pre-training can make it"):
+    with pytest.raises(ValueError, match=r"step3\.safetensors does not exist: only the pre-training can write it"):
         take_checkpoint(tmp_path / "e", 3, tmp_path / "other")

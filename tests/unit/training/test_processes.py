@@ -244,5 +244,5 @@ def test_each_process_takes_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(ValueError, match="4 processes take a GPU each, and 2 can be seen"):
+    with pytest.raises(ValueError, match="4 processes need a GPU each, but torch sees 2"):
         processes.join(torch.device("cuda"))

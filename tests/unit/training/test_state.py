@@ -37,7 +37,7 @@ def test_what_was_written_is_read(folder: Path) -> None:
     [
         ({"digest": "other"}, "belongs to another recipe (d)"),
         ({"inputs": "other"}, "the encoder or the data have changed"),
-        ({"checkpoints": (3, 4)}, "step4.safetensors is gone"),
+        ({"checkpoints": (3, 4)}, "step4.safetensors is missing"),
     ],
 )
 def test_a_state_that_is_of_no_use_says_why(

@@ -148,7 +148,7 @@ def test_special_tokens_have_the_ids_of_the_original(
 ) -> None:
     data = batches.read(built / RESULTS / "tokens" / "mlm" / encoder / "en-fr" / "train.arrow", "en-fr")
     assert data.pad_id == pad
-    assert data.tokenizer.mask_id == mask % data.tokenizer.size
+    assert data.vocabulary.mask_id == mask % data.vocabulary.size
     assert set(data.values[data.offsets[:-1]].tolist()) == {first}
 
 

@@ -30,7 +30,7 @@ def attention(
     """Compare the attention of a run on two targets."""
     from xlgrid.papers.foroutan2023.compare import compare
 
-    files, runs = (by_target(option, values) for option, values in (("tokens", tokens), ("text-run", mlm_run or [])))
+    files, runs = (by_target(option, values) for option, values in (("tokens", tokens), ("mlm-run", mlm_run or [])))
     if len(files) != 2:
         raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
     folders = {target: folder_of(path) for target, path in runs.items()}

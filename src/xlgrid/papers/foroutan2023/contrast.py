@@ -58,7 +58,7 @@ class Contrast(OfGrids, _ContrastAxes):
             "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
             "tokenizer": plan.owned(Tokenizer(self.study, tokens[0].tokenizer)).path,
             "tokens": [plan.owned(each).path for each in tokens],
-            **inputs_on_text(plan, mlm_run=self.cells[0], other_text_run=self.cells[1]),
+            **inputs_on_text(plan, mlm_run=self.cells[0], other_mlm_run=self.cells[1]),
         }
 
     def is_in(self, plan: "Plan") -> bool:

@@ -23,8 +23,8 @@ rule attention:
     params:
         tokens=lambda w, input: [f"--tokens={w.target}={input.tokens[0]}", f"--tokens={w.other}={input.tokens[1]}"],
         mlm_runs=lambda w, input: [
-            *(f"--text-run={w.target}={path}" for path in input.mlm_run),
-            *(f"--text-run={w.other}={path}" for path in input.other_text_run),
+            *(f"--mlm-run={w.target}={path}" for path in input.mlm_run),
+            *(f"--mlm-run={w.other}={path}" for path in input.other_mlm_run),
         ],
     shell:
         r"""

@@ -50,7 +50,7 @@ def test_what_is_read_is_what_others_begin_with(encoder: Path, adapter: Path, tm
     method = make("madx", {})
     model = load_model(encoder, HEADS["sequence"], 2)
     method.install(model)
-    deltas.load_text_run(tmp_path / "run", model, method)
+    deltas.load_mlm_run(tmp_path / "run", model, method)
     there = torch.load(adapter / "pytorch_adapter.bin", weights_only=True)
     ours = dict(model.named_parameters())["bert.encoder.layer.0.output.LayerNorm.language.up.weight"]
     assert torch.equal(ours, there["bert.encoder.layer.0.output.adapters.lang.adapter_up.weight"])

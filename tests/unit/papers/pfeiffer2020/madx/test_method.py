@@ -85,7 +85,7 @@ def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict
     kept = {name: p.detach().clone() for name, p in deltas.kept(text_model, method, HEADS["mlm"]).items()}
     write_run(tmp_path, kept)
     model = adapted("bert-token", leave_out_last=True)
-    deltas.load_text_run(tmp_path, model, make("madx", {"leave_out_last": True}))
+    deltas.load_mlm_run(tmp_path, model, make("madx", {"leave_out_last": True}))
     first = "encoder.layer.0.output.LayerNorm.language.up.weight"
     assert torch.equal(model.base_model.get_parameter(first), text_model.base_model.get_parameter(first))
 

@@ -38,14 +38,14 @@ def test_languages_with_a_module_and_added_ones_are_no_problem() -> None:
 def test_a_language_without_a_module_is_named(method: dict[str, Any], axis: str) -> None:
     [problem] = problems(study(method, **{axis: ["de"]}))
     assert problem.startswith(
-        "grids.g: encoder e has modules of en, fr, but none of de: leave de out, or name it in `pairs`"
+        "grids.g: encoder e has modules of en, fr, but not of de: leave de out, or name it in `pairs`"
     )
 
 
 def test_a_pretrained_language_is_not_added_once_more() -> None:
     start = {"task": "text", "method": "add", "pairs": ["fr"], "missing": "none"}
     [problem] = problems(study({"base": "xmod", "start": start}))
-    assert "method m would add fr to it once more" in problem
+    assert "method m would add fr" in problem
 
 
 def test_pairs_are_refused() -> None:
@@ -66,7 +66,7 @@ def test_a_mapping_says_which_modules_are_used() -> None:
     described = study(encoder=published)
     assert described.encoders["e"].modules_of(described) == ["en"]
     [problem] = problems(described)
-    assert "has modules of en, but none of fr" in problem
+    assert "has modules of en, but not of fr" in problem
     [problem] = problems(study(encoder=published | {"modules": {"xx": "xx_XX"}}))
     assert problem.startswith("encoders.e.modules: unknown language")
 
