@@ -132,7 +132,7 @@ def test_the_rules_that_fetch_and_label_data_share_no_file(tmp_path: Path) -> No
         ),
         (BY, BY.replace("source: en", "source: fr"), "would train on labels that come from itself"),
         ("        languages: [fr, de]\n", "", "`labelled` is for some languages: list them"),
-        ("kind: wikiann", "kind: xnli", "`labelled` is for tasks with a label for each word, and xnli has none"),
+        ("kind: wikiann", "kind: xnli", "`labelled` is for tasks with a label for each word, and xnli has no labels"),
         (BY, f"{BY}\n        labels: {{PER: B-PER}}", "the labels that the run under `by` gives: leave out `labels`"),
     ],
 )

@@ -135,6 +135,6 @@ def test_labelled_data_are_training_data(world: Path, tmp_path: Path) -> None:
 def test_a_run_of_other_labels_and_a_task_without_words_are_refused(world: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"was trained on the labels ADJ.*, but wikiann has O, B-PER"):
         label(world, tmp_path / "out.parquet", kind="wikiann")
-    with pytest.raises(ValueError, match="a label for each word, and xnli is none"):
+    with pytest.raises(ValueError, match="a label for each word, and xnli is not"):
         label(world, tmp_path / "out.parquet", kind="xnli")
     assert not (tmp_path / "out.parquet").exists()
