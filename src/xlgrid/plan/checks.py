@@ -50,8 +50,7 @@ def _paths(plan: "Plan") -> Iterator[str]:
     if too_long := next((run for run in plan.runs if len(run.source) > LONGEST_NAME), None):
         yield (
             f"grids: the source {too_long.source[:40]}... has {len(too_long.source)} characters, but it becomes the "
-            "name of "
-            f"a run's folder, which can have {LONGEST_NAME}: mix fewer languages, or choose shorter codes"
+            f"name of a run's folder, which can have {LONGEST_NAME}: mix fewer languages, or choose shorter codes"
         )
     for name, entry in plan.study.encoders.items():
         if entry.folder and normpath(entry.folder) == normpath(Encoder(plan.study.name, name).folder):
@@ -141,8 +140,8 @@ def _tokenizers(plan: "Plan") -> Iterator[str]:
         if other and len(chain) > 1:
             yield (
                 f"tasks.{other[0]}.tokenizer: {chain[-1].folder} begins with {chain[-2].folder}, but an MLM run that "
-                "begins "
-                "with another must have the encoder's tokenizer: leave out `tokenizer`, or the `start` of one method"
+                "begins with another must have the encoder's tokenizer: leave out `tokenizer`, or the `start` of "
+                "one method"
             )
             return
 

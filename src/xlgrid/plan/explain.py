@@ -32,8 +32,7 @@ def refusal(plan: "Plan", product: Product) -> str | None:
         return None
     return (
         f"study {name} extends {owned} and changes nothing that this file depends on, so {owned} makes the file: ask "
-        "for "
-        f"{plan.owned(product).path}"
+        f"for {plan.owned(product).path}"
     )
 
 

@@ -29,9 +29,8 @@ def cells(study: "Study") -> list[Cell]:
                 cell = cell._replace(source=cell.source.aimed_at(cell.target))
             if cell in grids:
                 raise ValueError(
-                    f"grids.{name}: the cell {cell.path} is made twice, by grids {grids[cell]!r} and {name!r}: remove "
-                    "one "
-                    "of the two, or the repeated value"
+                    f"grids.{name}: the cell {cell.path} is made twice, by grids {grids[cell]!r} and {name!r}: "
+                    "remove one of the two, or the repeated value"
                 )
             grids[cell] = name
     return list(grids)

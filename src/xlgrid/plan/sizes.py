@@ -37,9 +37,8 @@ class DataSizes:
             if number is None:
                 raise ValueError(
                     f"study {self.plan.study.name} does not say how many examples the task {name} has in the {split} "
-                    "set "
-                    f"of {part}, and the data are not here: add `examples: {{train: ..., dev: ..., test: ...}}` to "
-                    f"tasks.{name}"
+                    f"set of {part}, and the data are not here: add `examples: {{train: ..., dev: ..., test: ...}}` "
+                    f"to tasks.{name}"
                 )
             self._numbers[key] = number
         return self._numbers[key]

@@ -28,8 +28,7 @@ class Settings(Strict):
         default="demo",
         min_length=1,
         description="the study that is made if the command names no file: the name of a study in studies/ or of one "
-        "that "
-        "comes with xlgrid, or the path of any study file",
+        "that comes with xlgrid, or the path of any study file",
     )
     hub_lock: LocalPath = Field(
         default="hub.lock.yaml",

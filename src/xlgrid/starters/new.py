@@ -89,9 +89,8 @@ def _method(name: str) -> Begun:
         raise ValueError(f"the method {name} exists: choose another name (taken are {', '.join(ALL_METHODS.names())})")
     if not PACKAGE.fullmatch(name):
         raise ValueError(
-            f"{name!r} cannot be the name of a method, because it becomes the name of a Python package: use lower-case "
-            "letters, digits, and "
-            "single hyphens between them, such as norm-tuning"
+            f"{name!r} cannot be the name of a method, because it becomes the name of a Python package: use "
+            "lower-case letters, digits, and single hyphens between them, such as norm-tuning"
         )
     names = {
         "name": name,
@@ -123,9 +122,8 @@ def _language(code: str, like: str | None) -> Begun:
     codes = natural_codes()
     if code in codes:
         raise ValueError(
-            f"{code} has a lexicon already, {LEXICONS / code}.yaml: add {code} to `languages` of your study, or choose "
-            "a language "
-            f"without a lexicon (lexicons exist for {', '.join(codes)})"
+            f"{code} has a lexicon already, {LEXICONS / code}.yaml: add {code} to `languages` of your study, or "
+            f"choose a language without a lexicon (lexicons exist for {', '.join(codes)})"
         )
     if like and like not in codes:
         raise ValueError(f"--like: {unknown('language with a lexicon', like, codes)}")

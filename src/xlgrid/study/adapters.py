@@ -17,8 +17,7 @@ class ImportedAdapters(Obtained):
     names: dict[str, str] = Field(
         {},
         description="language or encoder of the study: its name in the repository or folder, if the two differ; the "
-        "name "
-        "may contain {language}",
+        "name may contain {language}",
     )
 
     @property

@@ -84,12 +84,11 @@ def _languages(study: "Study", name: str, grid: "Grid", encoder: str, modules: l
         elif part in modules and text:
             yield (
                 f"{place}; method {key} would add {part} a second time: take an encoder without this module, or give "
-                "the "
-                f"method a `start` with `pairs` that leave out {part}"
+                f"the method a `start` with `pairs` that leave out {part}"
             )
         elif part not in modules and text != part:
             yield (
-                f"{place}, but not of {part}: leave {part} out, or name it in `pairs` of the `start` of method {key}; "
-                "the "
-                "method of these MLM runs needs `base: xmod` and `options: {tune: language}`"
+                f"{place}, but not of {part}: leave {part} out, or name it in `pairs` of the `start` of method "
+                f"{key}; the method of these MLM runs needs `base: xmod` and `options: "
+                "{tune: language}`"
             )

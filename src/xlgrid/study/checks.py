@@ -149,8 +149,8 @@ def _names(study: "Study") -> Iterator[str]:
             if key in study.tasks and not study.tasks[key].task.head.has_cells:
                 yield (
                     f"grids.{name}.task: {key} is of kind {study.tasks[key].kind}, whose runs are MLM runs without "
-                    "cells: "
-                    "leave it out, and name it in the `start` of methods; or evaluate on a task of kind `perplexity`"
+                    "cells: leave it out, and name it in the `start` of methods; or evaluate on a task of kind "
+                    "`perplexity`"
                 )
         for axis in ("source", "target"):
             for value in getattr(grid, axis):
@@ -183,15 +183,13 @@ def _untrained(study: "Study") -> Iterator[str]:
                 yield (
                     f"grids.{name}.seed: without training, all seeds of encoder {encoder} have the same scores, got "
                     f"{seed_of[encoder]}, {seed}: write `seed: [{seed_of[encoder]}]` in all grids of methods that "
-                    "train "
-                    "nothing"
+                    "train nothing"
                 )
             elif (other := replica_of.setdefault((first_replica.get(encoder, encoder), seed), encoder)) != encoder:
                 yield (
                     f"grids.{name}.seed: encoder {encoder} differs from {other} only by its seed, so that exhibits "
-                    "count "
-                    f"both as seeds of one encoder, got seed {seed} for both: write another seed for {encoder}, in a "
-                    "grid of its own"
+                    f"count both as seeds of one encoder, got seed {seed} for both: write another seed for "
+                    f"{encoder}, in a grid of its own"
                 )
         sources = study.sources(grid)
         for key in grid.method:
@@ -276,9 +274,8 @@ def _held_out(study: "Study") -> Iterator[str]:
             if dev_rows[other] < dev_rows[name]:
                 yield (
                     f"tasks.{name}: test rows of {name} are training rows of task {other}, because `dev_rows` is "
-                    f"{dev_rows[name]} in {name} and {dev_rows[other]} in {other}: write at most {dev_rows[other]} in "
-                    "the "
-                    f"`options` of {name}, or at least {dev_rows[name]} in the `options` of {other}"
+                    f"{dev_rows[name]} in {name} and {dev_rows[other]} in {other}: write at most {dev_rows[other]} "
+                    f"in the `options` of {name}, or at least {dev_rows[name]} in the `options` of {other}"
                 )
 
 

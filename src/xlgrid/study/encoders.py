@@ -231,8 +231,7 @@ class _Published(_WithTokenizer):
         if place == copy and kept and not (self.layers and self.layers <= kept):
             raise ValueError(
                 f"{copy} has only the first {kept} layers, but the study asks for {self.layers or 'all'}: delete "
-                f"{copy}, "
-                "and the encoder is fetched again"
+                f"{copy}, and the encoder is fetched again"
             )
         return _configuration_in(place)
 
@@ -380,9 +379,8 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
     def _one_size_of_tokenizer(self) -> Self:
         if self.tokenizer and "vocab" in self.scratch.model_fields_set:
             raise ValueError(
-                "scratch.vocab is the size of the encoder's own tokenizer, but the encoder names a `tokenizer`: leave "
-                "out "
-                "one of the two"
+                "scratch.vocab is the size of the encoder's own tokenizer, but the encoder names a `tokenizer`: "
+                "leave out one of the two"
             )
         return self
 
@@ -438,8 +436,7 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
         if has_customs and not scratch.bitext_task:
             yield (
                 f"{place}.bitext: texts with customs are not parallel, because each artificial language has its own "
-                "customs: "
-                "leave out `bitext`, or `text.customs`"
+                "customs: leave out `bitext`, or `text.customs`"
             )
         of_pairs = [
             key
@@ -468,8 +465,7 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
         elif (tokenizer := study.tokenizer_of(begin)) != study.tokenizer_of(name):
             yield (
                 f"{place}: {begin} has the tokenizer {tokenizer}, but {name} has {study.tokenizer_of(name)}, so that "
-                "tokens "
-                f"would get embeddings of other tokens: add `tokenizer: {tokenizer}`"
+                f"tokens would get embeddings of other tokens: add `tokenizer: {tokenizer}`"
             )
         elif (config := study.encoders[begin].known_config(study, begin)) and (problem := self.scratch.misfit(config)):
             yield f"{place}: {begin} {problem}"
@@ -484,9 +480,8 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
                 what, user, most = limit
                 yield (
                     f"{place}: task {task} has inputs of up to {study.tasks[task].max_length} tokens, too long for "
-                    f"{what} "
-                    f"{user}, which takes {most}: give tasks.{task} `kind: mlm` and `max_length: {most}`, or raise the "
-                    f"max_length of the {what}"
+                    f"{what} {user}, which takes {most}: give tasks.{task} `kind: mlm` and `max_length: {most}`, or "
+                    f"raise the max_length of the {what}"
                 )
         if scratch.bitext_task and (data := study.tasks[scratch.bitext_task].data):
             for part in map(Target, map("-".join, scratch.bitext)):

@@ -158,7 +158,6 @@ def _facts(group: str, attribute: str, languages: Mapping[str, Language]) -> dic
         example = "Latn" if attribute == "script" else "..."
         raise ValueError(
             f"group {group!r} needs the {attribute} of each language, but the {attribute} of {named} is not known: "
-            "declare "
-            f"it, as in `new_languages: {{{unknown_codes[0]}: {{{attribute}: {example}}}}}`"
+            f"declare it, as in `new_languages: {{{unknown_codes[0]}: {{{attribute}: {example}}}}}`"
         )
     return facts

@@ -120,15 +120,13 @@ class Study(Strict):
     )
     downloads: dict[str, Download] = Field(
         {},
-        description="path of a file that the study names, or a pattern for several files, with names in braces: where "
-        "to "
-        "get the files, if they are not on the Hub",
+        description="path of a file that the study names, or a pattern for several files, with names in braces: "
+        "where to get the files, if they are not on the Hub",
     )
     tokenizers: dict[Name, AnyTokenizer] = Field(
         {},
-        description="name: a tokenizer, which several encoders may share; an encoder without the key `tokenizer` has "
-        "its "
-        "own tokenizer",
+        description="name: a tokenizer, which several encoders may share; an encoder without the key `tokenizer` "
+        "has its own tokenizer",
     )
     encoders: dict[Name, AnyEncoder] = Field(
         description="name: an encoder, from the Hub, from a folder, or pre-trained here"

@@ -47,8 +47,7 @@ class TaskEntry(Columns):
     examples: Sizes | None = Field(
         None,
         description="numbers of examples in each language, which `xlgrid cost` uses until the data are here; not "
-        "needed "
-        "for generated data",
+        "needed for generated data",
     )
     max_length: PositiveInt = Field(512, description="most tokens of an input")
     start: Name | None = Field(
@@ -58,19 +57,18 @@ class TaskEntry(Columns):
     )
     tokenizer: str | None = Field(
         None,
-        description="for tasks of kind `mlm`: the tokenizer of their runs, and of runs that begin with them, if it is "
-        "not "
-        "the encoder's; the runs train embeddings of its tokens. {language} is replaced by the language of the run",
+        description="for tasks of kind `mlm`: the tokenizer of their runs, and of runs that begin with them, if it "
+        "is not the encoder's; the runs train embeddings of its tokens. {language} is replaced by the language of "
+        "the run",
     )
     trained_on: str | None = Field(
         None, description="another task of the study with the same head; the runs train on its training and dev sets"
     )
     mix: Mix | None = Field(
         None,
-        description="how the runs of the task use the parts of a mix. shares: the parts are parallel, and each example "
-        "comes from one of them; whole: all rows of each part (translate-train-all); absent: `whole` for kinds `mlm` "
-        "and "
-        "`seq2seq`, else `shares`",
+        description="how the runs of the task use the parts of a mix. shares: the parts are parallel, and each "
+        "example comes from one of them; whole: all rows of each part (translate-train-all); absent: `whole` for "
+        "kinds `mlm` and `seq2seq`, else `shares`",
     )
     parallel: str | None = Field(
         None,
@@ -149,8 +147,7 @@ class TaskEntry(Columns):
         if wrong and not self.task.target:
             raise ValueError(
                 f"runs of a task of kind {self.kind} begin with the encoder, and train on the task's own data: leave "
-                "out "
-                f"{' and '.join(f'`{name}`' for name in wrong)}"
+                f"out {' and '.join(f'`{name}`' for name in wrong)}"
             )
         if self.tokenizer and self.task.head.has_cells:
             raise ValueError(
