@@ -49,7 +49,7 @@ def test_adapters_behind_a_norm_that_the_layers_of_an_encoder_lack_are_refused()
         (
             {"model_type": "xlm", "emb_dim": 16, "n_heads": 2},
             "xmod",
-            "does not know the name of those of an encoder of type xlm",
+            "in an encoder of type xlm, embeddings.weight",
         ),
         ({"model_type": "electra", "embedding_size": 8}, "madx", None),
     ],
