@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self
 
 from xlgrid.data.fetch import read_data
 from xlgrid.data.origins.origin import SPLITS, Origin
-from xlgrid.data.published import Repository
 from xlgrid.data.sources import ALL_MADE
 from xlgrid.languages.sources import Target
 from xlgrid.products.product import Inputs, Product, Settings
@@ -65,8 +64,7 @@ class Data(Product):
             return _of_generated(task)
         if made := task.data.made_of(self.split, self.language):
             return made.settings(study, self.task)
-        source = task.data.of(self.split, self.language).concerning(self.language)
-        return {"kind": task.kind, "columns": columns_of(task), "source": source.model_dump_json(exclude_none=True)}
+        return settings_of_rows(task, task.data.of(self.split, self.language), self.language)
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
@@ -96,10 +94,6 @@ class Data(Product):
     @property
     def thing(self) -> str:
         return f"data {self.task}"
-
-    def repository(self, study: "Study") -> Repository | None:
-        origin = self.origin(study)
-        return origin.repository if origin else None
 
     def origin(self, study: "Study") -> "Origin | None":
         data = study.tasks[self.task].data
@@ -151,11 +145,15 @@ class Text(Product):
     def thing(self) -> str:
         return "text"
 
-    def repository(self, study: "Study") -> Repository | None:
-        return study.text.data.repository if study.text.data and study.text.is_from_hub(self.language) else None
-
     def origin(self, study: "Study") -> "Origin | None":
-        return study.text.data if study.text.fetches(self.language) else None
+        is_read = study.text.fetches(self.language) and self.language not in study.text.files
+        return study.text.data if is_read else None
+
+
+def settings_of_rows(task: "TaskEntry", origin: Origin, language: str) -> Settings:
+    """The settings of a command that reads rows of a task in a language from an origin."""
+    source = origin.concerning(language).model_dump_json(exclude_none=True)
+    return {"kind": task.kind, "columns": columns_of(task), "source": source}
 
 
 def columns_of(task: "TaskEntry") -> str:

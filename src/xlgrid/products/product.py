@@ -171,7 +171,8 @@ class Product(Templated):
 
     def repository(self, study: "Study") -> Repository | None:
         """The Hub repository from which the product is fetched; None if it is not fetched from the Hub."""
-        return None
+        origin = self.origin(study)
+        return origin.repository if origin else None
 
     @property
     def thing(self) -> str:
@@ -179,7 +180,7 @@ class Product(Templated):
         return self.folder
 
     def origin(self, study: "Study") -> "Origin | None":
-        """The origin of data or of a text; None for generated data and for other products."""
+        """The origin whose rows a job reads; None for generated data, for the `files` of texts, and for other products."""
         return None
 
     def rows(self, study: "Study") -> "pa.Table | None":

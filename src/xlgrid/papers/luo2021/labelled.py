@@ -9,11 +9,10 @@ from pydantic import Field, model_validator
 
 from xlgrid.base.names import among
 from xlgrid.base.settings import Seed, Strict
-from xlgrid.data.published import Repository
 from xlgrid.data.sources import Made
 from xlgrid.languages.sources import Source
 from xlgrid.plan.explain import refusal
-from xlgrid.products.data import Data, columns_of
+from xlgrid.products.data import Data, columns_of, settings_of_rows
 from xlgrid.products.product import Inputs, Product, Settings
 from xlgrid.products.train import Run
 from xlgrid.study.axes import with_first
@@ -150,10 +149,9 @@ class Unlabelled(Product):
         return {"files": origin.paths_of(self.language, "train")}
 
     def settings(self, study: "Study") -> Settings:
-        task, origin = study.tasks[self.task], self.origin(study)
+        origin = self.origin(study)
         assert origin
-        source = origin.concerning(self.language).model_dump_json(exclude_none=True)
-        return {"kind": task.kind, "columns": columns_of(task), "source": source}
+        return settings_of_rows(study.tasks[self.task], origin, self.language)
 
     def names(self, study: "Study") -> "Mapping[str, Iterable[str]]":
         origin = self.origin(study)
@@ -163,10 +161,6 @@ class Unlabelled(Product):
     @property
     def thing(self) -> str:
         return f"data {self.task}"
-
-    def repository(self, study: "Study") -> Repository | None:
-        origin = self.origin(study)
-        return origin.repository if origin else None
 
     def origin(self, study: "Study") -> "Origin | None":
         labelled = labelled_in(study, self.task)
