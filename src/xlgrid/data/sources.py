@@ -106,7 +106,8 @@ class WithOrigin(Strict):
 class DerivedData(WithOrigin):
     """Data of a task that a rule, for instance of a package, makes from the rows of an origin.
 
-    A package declares a subclass as an entry point of the group `xlgrid.derived_data`, whose name is the key under `data` of a task.
+    A package declares a subclass as an entry point of the group `xlgrid.derived_data`. The name of the entry point is
+    the key under `data` of a task.
 
     Attributes:
         about: the meaning of the key in the reference of the study file.
@@ -194,8 +195,8 @@ class DataSource(WithOrigin):
             raise ValueError(unknown("key", unlike[0], [*known, *ALL_DERIVED.names()]))
         kinds = {key: ALL_DERIVED.find(key) for key in others if fields[key] is not None}
         # Validation with a model of these keys gives errors that name the key.
-        read: Any = create_model("DerivedData", **{key: (kind, ...) for key, kind in kinds.items()})  # type: ignore[call-overload]
-        derived = read.model_validate({key: fields[key] for key in kinds})
+        model: Any = create_model("Derived", **{key: (kind, ...) for key, kind in kinds.items()})  # type: ignore[call-overload]
+        derived = model.model_validate({key: fields[key] for key in kinds})
         rest = {key: value for key, value in fields.items() if key not in others}
         return rest | {"derived": {key: getattr(derived, key) for key in kinds}}
 
@@ -214,7 +215,11 @@ class DataSource(WithOrigin):
         del schema["properties"]["derived"]
         for key, kind in ALL_DERIVED.own.items():
             derived = handler(kind.__pydantic_core_schema__)
-            schema["properties"][key] = {"anyOf": [derived, {"type": "null"}], "default": None, "description": kind.about}
+            schema["properties"][key] = {
+                "anyOf": [derived, {"type": "null"}],
+                "default": None,
+                "description": kind.about,
+            }
         return schema
 
     def of(self, split: str, language: str) -> Origin:
