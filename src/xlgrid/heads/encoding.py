@@ -74,8 +74,11 @@ class Encoding:
 
     @cached_property
     def unknown(self) -> int:
-        """The token that replaces a word which the tokenizer drops. A byte-level tokenizer may have no unknown
-        token."""
+        """The token that replaces a word which the tokenizer drops: the unknown token, or else the mask or padding
+        token.
+
+        A byte-level tokenizer may have no unknown token.
+        """
         ids = (self.tokenizer.unk_token_id, self.tokenizer.mask_token_id, self.tokenizer.pad_token_id)
         return next(int(number) for number in ids if number is not None)
 

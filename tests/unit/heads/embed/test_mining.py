@@ -210,7 +210,7 @@ def check(rows: list[dict[str, Any]]) -> None:
         (
             2,
             {"id": "en-2"},
-            r"here lacks 1 of the 1 sentences whose ids are in `gold`, such as 'en-1', in the second language",
+            r"here lacks 1 of the 1 sentences of the second language whose ids are in `gold`, such as 'en-1'",
         ),
         (2, {"side": 0}, r"here has no sentence in the second language of the pair: mining needs a pool in each"),
         (1, {"id": "fr-1"}, r"here has 2 sentences with the id 'fr-1' in the first language: make the ids unique"),
