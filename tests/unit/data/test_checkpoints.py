@@ -209,7 +209,7 @@ def test_a_shard_that_is_missing_or_damaged_is_named(
     last.write_bytes(first.read_bytes())
     refused(rf"{last.name} has no .*, which {kind}.index.json lists")
     (source / f"{kind}.index.json").write_text('{"weight_map": {}}')
-    refused(rf"{kind}.index.json is damaged, or is no index")
+    refused(rf"{kind}.index.json is damaged, or is not an index")
     (source / f"{kind}.index.json").write_text("version https://git-lfs.github.com/spec/v1\n")
     refused(rf"{kind}.index.json is a pointer of Git LFS")
     (source / f"{kind}.index.json").unlink()
