@@ -171,12 +171,13 @@ def test_tokens_of_text_depend_on_the_split_and_those_of_data_do_not() -> None:
 
 def test_tokens_depend_on_settings_of_evaluation_that_a_task_states_and_generated_data_do_not() -> None:
     study = begun()
-    stated = {"bleu_tokenizer": {"qa1": "char"}}
-    for name, options in (("mt", {}), ("chars", stated)):
-        study.tasks[name] = TaskEntry.model_validate({"kind": "translation", "options": options})
+    stated = {"queries": "first"}
+    for name, options in (("usual", {}), ("turned", stated)):
+        study.tasks[name] = TaskEntry.model_validate({"kind": "tatoeba", "options": options})
     of_tokens = [
-        str((Tokens("begun", name, "mini", "qa1-qb1", "dev").settings(study) or {})["text"]) for name in ("mt", "chars")
+        str((Tokens("begun", name, "mini", "qa1-qb1", "dev").settings(study) or {})["text"])
+        for name in ("usual", "turned")
     ]
     assert of_tokens[0] == "" and json.loads(shlex.split(of_tokens[1])[1]) == stated
-    usual, chars = (Meanings("begun", name).settings(study) for name in ("mt", "chars"))
-    assert usual == chars and usual
+    usual, turned = (Meanings("begun", name).settings(study) for name in ("usual", "turned"))
+    assert usual == turned and usual
