@@ -22,6 +22,7 @@ from xlgrid.study.schema import Grid, Study, TrainingEntry
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Start, Training
+from xlgrid.training.setting import ALL_SETTINGS
 
 ROOT = Path(__file__).parents[4]
 
@@ -227,7 +228,7 @@ def test_every_switch_of_the_open_choices_exists(paper: str) -> None:
         "text": set(TextSettings.model_fields),
         "options": {field.name for method in ALL_METHODS.own.values() for field in fields(method)},
         "start": set(Start.model_fields),
-        "training": {*Training.model_fields, *TrainingEntry.model_fields},
+        "training": {*Training.model_fields, *ALL_SETTINGS.own, *TrainingEntry.model_fields},
         "grids": set(Grid.model_fields),
     }
     named = re.findall(r"[|,] `(\w+): ([\w., ]+)(?:: [^`]*)?`", (DOCS / f"{paper}.md").read_text())
