@@ -34,7 +34,7 @@ def plan_problems(plan: "Plan") -> list[str]:
         *_paths(plan),
         *_older_tokenizers(plan),
         *_lm_heads(plan),
-        *_made(plan),
+        *_derived_data(plan),
         *_texts(plan),
         *_steps(plan),
         *_checkpoints(plan),
@@ -99,11 +99,11 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
             yield f"encoders.{name}: {users[name]} predicts tokens, and {lm_head_refusal(name, place, weights)}"
 
 
-def _made(plan: "Plan") -> Iterator[str]:
+def _derived_data(plan: "Plan") -> Iterator[str]:
     """The mistakes that data origins report for the plan."""
     for name, entry in plan.study.tasks.items():
-        for made in entry.data.made.values() if entry.data else ():
-            yield from made.problems_of_plan(plan, name)
+        for derived in entry.data.derived.values() if entry.data else ():
+            yield from derived.problems_of_plan(plan, name)
 
 
 def _texts(plan: "Plan") -> Iterator[str]:

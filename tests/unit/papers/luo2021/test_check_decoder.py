@@ -41,7 +41,7 @@ def test_a_mistake_about_encoder_decoders_is_named(tmp_path: Path, old: str, new
         load_study(write(tmp_path, TRANSLATED.replace(old, new)))
 
 
-def test_an_encoder_decoder_begins_with_no_run_on_text(tmp_path: Path) -> None:
+def test_an_encoder_decoder_begins_with_no_mlm_run(tmp_path: Path) -> None:
     started = TRANSLATED.replace("  mt: {kind", "  mlm: {kind: mlm}\n  mt: {kind").replace(
         "decoder: last-1}}", "decoder: last-1}, start: {task: mlm, method: full-ft, source: qa1}}"
     )
