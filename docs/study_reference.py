@@ -1,8 +1,9 @@
 """Write the reference of the study file, and its JSON Schema, from the code: `python docs/study_reference.py`.
 
-`docs/reference/study.md` has every key of a study, and every option of methods and tasks, with type, default and meaning.
-`studies/study.schema.json` is what an editor needs to complete and check a study. Both follow from the pydantic models of
-`src/xlgrid/study/schema.py`; options of methods follow from the fields and docstrings of the classes in `src/xlgrid/methods/`.
+`docs/reference/study.md` has every key of a study, and every option of methods and tasks, with type, default and
+meaning. `studies/study.schema.json` is what an editor needs to complete and check a study. Both follow from the
+pydantic models of `src/xlgrid/study/schema.py`; options of methods follow from the fields and docstrings of the classes
+in `src/xlgrid/methods/`.
 """
 
 import inspect
@@ -105,7 +106,8 @@ class Page:
                 yield from self.references(value)
 
     def place(self, model: Json, at: str) -> list[tuple[str, str]]:
-        """Give a place to each model that the fields of this one mention and that has none; returns them as (name, place)."""
+        """Give a place to each model that the fields of this one mention and that has none; returns them as (name,
+        place)."""
         new = []
         for key, field in model.get("properties", {}).items():
             several = "additionalProperties" in field and isinstance(field["additionalProperties"], dict)
@@ -115,14 +117,15 @@ class Page:
                 here = f"{at}.{key}" if at else key
                 # The key that tells the kind of an entry is among its keys.
                 here = re.sub(r"(?<=\.NAME): \w+\.", ".", here)
-                # Most keys are the same in all kinds of exhibits. A place names the kind where an earlier kind has another model there.
+                # Most keys are the same in all kinds of exhibits. A place names the kind where an earlier kind has
+                # another model there.
                 general = re.sub("^exhibits: [a-z-]+", "exhibits.NAME", here)
                 here = here if general in self.places.values() else general
                 if several and name not in KINDS:
                     here = f"{here}.NAME"
                 if name in MEMBERS:
                     here = f"{here}: {MEMBERS[name]}"
-                elif field.get("type") == "array" and not several:
+                elif any(kind.get("type") == "array" for kind in (field, *field.get("anyOf", ()))) and not several:
                     here = f"{here}[]"
                 self.places[name] = here
                 new.append((name, here))
@@ -276,20 +279,22 @@ def page() -> str:
     schema = Study.model_json_schema()
     reference = Page(schema)
     reference.section("Study", schema, "")
-    training = Training.model_json_schema()
-    of_training = Page(training)
-    settings = (
-        "## Settings of training\n\n`training[].set` has these, and so has `training` of an encoder that is trained here, with defaults of its own."
-        f"\n\n{phases(of_training, training)}"
+    parts = [INTRODUCTION.strip(), *reference.parts, *settings_of_training(), *methods(), *tasks()]
+    return "\n\n".join(parts) + "\n"
+
+
+def settings_of_training() -> list[str]:
+    """The section about the settings of training, then those of the models that settings of papers mention."""
+    training = {"$defs": {}, **Training.model_json_schema()}
+    page = Page(training)
+    nested = page.place(training, "training[].set")
+    page.parts.append(
+        "## Settings of training\n\n`training[].set` has these, and so has `training` of an encoder that is trained here, with defaults of its own. "
+        f"Packages can add [settings of their own](../how-to/method.md#other-parts).\n\n{page.table(training)}"
     )
-    return "\n\n".join([INTRODUCTION.strip(), *reference.parts, settings, *methods(), *tasks()]) + "\n"
-
-
-def phases(page: Page, training: Json) -> str:
-    """The settings of training and, after them, those of a phase of a curriculum."""
-    page.places["Phase"] = "curriculum[]"
-    phase = training["$defs"]["Phase"]
-    return f"{page.table(training)}\n\n### `curriculum[]`\n\n{prose(phase['description'])}\n\n{page.table(phase)}"
+    for name, place in nested:
+        page.section(name, page.definitions[name], place)
+    return page.parts
 
 
 # The JSON Schema: what is true of every study, and then what is true of a study that extends no other
@@ -315,7 +320,8 @@ def of(reference: str) -> Json:
 
 
 def merged(members: list[Json]) -> Json:
-    """The schema of an entry of one of several kinds, which its keys tell apart. An entry that extends another may change its kind."""
+    """The schema of an entry of one of several kinds, which its keys tell apart. An entry that extends another may
+    change its kind."""
     properties = {key: field for member in reversed(members) for key, field in member["properties"].items()}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
@@ -383,7 +389,9 @@ def or_null(field: Json) -> Json:
 
 
 def of_whole_study(schema: Json, needed: set[str]) -> Json:
-    """What else is true of a part of a study that extends no other: the keys that it must have. Empty if there is no more.
+    """The keys that a study which extends no other study must have in one part of the file, as a further schema.
+
+    The schema is empty if the part has no such keys.
 
     Args:
         needed: the models that have such keys, or parts with such keys.
@@ -441,7 +449,7 @@ def schema() -> Json:
     definitions: Json = study.pop("$defs")
     del study["properties"]["name"]
     training = Training.model_json_schema()
-    definitions |= training.pop("$defs")
+    definitions |= training.pop("$defs", {})
     definitions["Training"] = training
     for name, keys in (("TrainingEntry", "set"), ("ScratchEncoder", "training"), ("EncoderWithHead", "training")):
         said = definitions[name]["properties"][keys]

@@ -167,6 +167,9 @@ def test_a_task_holds_cores_and_gpus_until_its_end_for_this_head_and_for_the_nex
     cluster.slots = other.slots = slots
     before = cluster.room(later)
     tasks = submit(cluster, tmp_path, request_, a="sleep 30")
+    # The kernel lets a parent go on before it shows the environment of a program that begins.
+    environment = Path("/proc", tasks[0].partition(".")[0], "environ")
+    wait_for(lambda: bool(environment.read_bytes()), "the task has no environment")
     other.states(tasks)
     assert cluster.held == other.held == {tasks[0]: held}
     assert cluster.room(later) == other.room(later) == room

@@ -42,7 +42,8 @@ def test_an_unknown_resource_names_those_that_exist() -> None:
 
 
 def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
-    """Those of Snakemake itself, those that it limits for the whole workflow and those of other clusters are no reason to warn."""
+    """Resources of Snakemake itself, resources that it limits for the whole workflow, and resources of other clusters
+    cause no warning."""
     fine = ["_cores", "tmpdir", "mem", "disk_mb", "runtime", "downloads", "slurm_partition"]
     warnings = checked({"train": ["att", "nodes", "mem_mb", *fine], "evaluate": ["att"]}, "downloads")
     assert [warning.partition(" is not passed on")[0] for warning in warnings] == [

@@ -1,6 +1,7 @@
-"""What a family of encoders has: where the parts of its models are in the classes of transformers, and which heads.
+"""Families of encoders: the names of the parts of their models in transformers, and the heads that they support.
 
-The module imports none of the library, so that papers can describe families before `xlgrid.heads.families` collects them.
+This module imports nothing from the library, so that papers can describe families before `xlgrid.heads.families`
+collects them.
 """
 
 from abc import ABC, abstractmethod
@@ -11,8 +12,8 @@ from typing import Any
 
 
 class KnownType(ABC):
-    """A model type of transformers that xlgrid knows, so that no model has to be made to see which heads it has. A head is an
-    `xlgrid.heads.Head`.
+    """A model type of transformers that xlgrid knows, so that no model has to be made to see which heads it has. A head
+    is an `xlgrid.heads.Head`.
 
     Attributes:
         dropout: the entries of config.json with the rates of dropout, those of models for tasks included.
@@ -37,31 +38,35 @@ class KnownType(ABC):
 class Family(KnownType):
     """A family of encoders. A path is a name of `torch.nn.Module.get_submodule`. The defaults are those of BERT.
 
-    Layers are of two kinds. Those of BERT have a LayerNorm after the feed-forward block (`norm`). In those of ModernBERT, each block
-    has a LayerNorm before it, and the layer returns the sum of the feed-forward block and its input (`norm` is empty).
+    Layers are of two kinds. Those of BERT have a LayerNorm after the feed-forward block (`norm`). In those of
+    ModernBERT, each block has a LayerNorm before it, and the layer returns the sum of the feed-forward block and its
+    input (`norm` is empty).
 
     Attributes:
         stem: the beginning of the names of the family's classes, as in `BertModel` and `BertForMaskedLM`.
         layers: the path of the list of layers, from the encoder.
         attention: the path of the module that calls the attention function of transformers, from a layer; empty if the
             family has an attention of its own, which no other function can take the place of.
-        query, key: the paths of the projections to queries and to keys, from the attention. If both are one, its output has
-            queries, keys and values side by side.
+        query, key: the paths of the projections to queries and to keys, from the attention. If both are one, its output
+            has queries, keys and values side by side.
         feed_forward: the path of the module whose input is that of the feed-forward block, from a layer.
         norm: the path of the LayerNorm after the feed-forward block, from a layer.
-        next_norm: the path of the LayerNorm that reads the output of the layer before, from a layer; where layers have no `norm`.
+        next_norm: the path of the LayerNorm that reads the output of the layer before, from a layer; where layers have
+            no `norm`.
         last_norm: the path of the LayerNorm that reads the output of the last layer, from the encoder; likewise.
         word_embeddings: the path of the embeddings of tokens, from the encoder.
         embedded: the path of the module whose output the first layer reads, from the encoder.
-        head: the names of modules that models for tasks have, besides those of `Head.modules`, between the encoder and their
-            classifier.
+        head: the names of modules that models for tasks have, besides those of `Head.modules`, between the encoder and
+            their classifier.
         lm_head: the names of the modules of the language-modelling head, in the order in which they compute.
         decoder: the path of the output embeddings, from a language model.
         dropout: the entries of config.json with the rates of dropout, those of models for tasks included.
-        biases: the entries of config.json of which one must be true for the encoder to have biases; without entries, it has them.
+        biases: the entries of config.json of which one must be true for the encoder to have biases; without entries, it
+            has them.
         lacks: the heads that the family has no class for, as the ends of the names of classes.
         renamed: old parts of names of weights, as checkpoints have them, -> their names in the family's classes.
-        modules: the name of the dictionary with a module for each language, which a layer has; empty if layers have none.
+        modules: the name of the dictionary with a module for each language, which a layer has; empty if layers have
+            none.
     """
 
     stem: str
@@ -98,13 +103,15 @@ class Family(KnownType):
         return head.model_class(self.stem)
 
     def name_modules(self, folder: Path, names: Mapping[str, str]) -> None:
-        """Give modules for languages in an encoder's folder other names, in place, and check that each is there in its size.
+        """Give modules for languages in an encoder's folder other names, in place, and check that each is there in its
+        size.
 
         Args:
             names: the code of a language in a study -> the name of its module; others keep their names.
 
         Raises:
-            ValueError: the encoder has no such module, a module already has one of the codes, or a module is missing or of another size.
+            ValueError: the encoder has no such module, a module already has one of the codes, or a module is missing or
+                of another size.
         """
         if names:
             raise ValueError("`modules` names modules for languages, and encoders of this type have none: leave it out")

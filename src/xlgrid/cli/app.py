@@ -55,7 +55,7 @@ COMMANDS = {
         results.report_html,
         results.partial,
     ),
-    "Of papers": tuple(_OF_PAPERS.own.values()),
+    "Commands of single papers": tuple(_OF_PAPERS.own.values()),
 }
 
 app = typer.Typer(

@@ -22,7 +22,7 @@ def text_remarks(table: "pa.Table", described: "Task") -> Iterator[str]:
         if column not in table.column_names:
             continue
         values = table[column].to_pylist()
-        marks = [(row, found) for row, value in enumerate(values, start=1) if (found := _first_mark(value))]
+        marks = [(row, mark) for row, value in enumerate(values, start=1) if (mark := _first_mark(value))]
         if marks:
             row, mark = marks[0]
             yield (
@@ -43,6 +43,6 @@ def strings(value: Any) -> Iterable[str]:
 
 
 def _first_mark(value: Any) -> str:
-    """The first character in a value of a column that matches `_CONTROL`; "" if there is none."""
-    found = (_CONTROL.search(text) for text in strings(value) if isinstance(text, str))
-    return next((match[0] for match in found if match), "")
+    """The first character in a value of a column that matches `_CONTROL`; "" if no character matches."""
+    matches = (_CONTROL.search(text) for text in strings(value) if isinstance(text, str))
+    return next((match[0] for match in matches if match), "")

@@ -4,8 +4,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, SerializeAsAny, create_model, model_validator
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, SerializeAsAny, model_validator
 
+from xlgrid.base.keys import apart, describe
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.base.settings import Strict
@@ -39,13 +40,13 @@ def _text_of(fields: Any) -> Any:
 def _chosen(fields: Any, kinds: tuple[type[Origin], ...], allowed: str) -> Any:
     if not isinstance(fields, Mapping):
         return fields
-    given = {key: value for key, value in fields.items() if value is not None}
-    fitting = [kind for kind in kinds if kind.describes(given)]
-    if misspelt := [str(key) for key in given if key not in AllKeys.model_fields]:
+    keys = {key: value for key, value in fields.items() if value is not None}
+    fitting = [kind for kind in kinds if kind.describes(keys)]
+    if misspelt := [str(key) for key in keys if key not in AllKeys.model_fields]:
         raise ValueError(unknown("key", misspelt[0], fitting[0].model_fields if fitting else AllKeys.model_fields))
     if len(fitting) != 1:
         raise ValueError(f"{allowed}: give exactly one")
-    return fitting[0].model_validate(given)
+    return fitting[0].model_validate(keys)
 
 
 # This class combines the keys of all origins for the JSON Schema and the reference of the study file. It has no
@@ -103,10 +104,10 @@ class WithOrigin(Strict):
         return schema
 
 
-class Made(WithOrigin):
+class DerivedData(WithOrigin):
     """Data of a task that a rule, for instance of a package, makes from the rows of an origin.
 
-    A package declares a subclass as an entry point of the group `xlgrid.made_data`, whose name is the key under `data` of a task.
+    A package declares a subclass as an entry point of the group `xlgrid.derived_data`, whose name is the key under `data` of a task.
 
     Attributes:
         about: the meaning of the key in the reference of the study file.
@@ -148,12 +149,12 @@ class Made(WithOrigin):
         yield from ()
 
 
-ALL_MADE = Extensible[type[Made]](
+ALL_DERIVED = Extensible[type[DerivedData]](
     "key of data",
-    "xlgrid.made_data",
+    "xlgrid.derived_data",
     {},
-    fits=lambda name, value: isinstance(value, type) and issubclass(value, Made),
-    expected="a subclass of xlgrid.data.sources.Made",
+    fits=lambda name, value: isinstance(value, type) and issubclass(value, DerivedData),
+    expected="a subclass of xlgrid.data.sources.DerivedData",
 )
 
 
@@ -181,23 +182,16 @@ class DataSource(WithOrigin):
         description="another origin of the training and dev sets in the `languages` that it lists: translations, for "
         "instance",
     )
-    made: dict[str, SerializeAsAny[Made]] = {}
+    derived: dict[str, SerializeAsAny[DerivedData]] = {}
 
     @model_validator(mode="before")
     @classmethod
     def _made(cls, fields: Any) -> Any:
         if not isinstance(fields, Mapping):
             return fields
-        known = [*AllKeys.model_fields, *(key for key in cls.model_fields if key not in ("origin", "made"))]
-        others = [str(key) for key in fields if key not in known]
-        if unlike := [key for key in others if not ALL_MADE.get(key)]:
-            raise ValueError(unknown("key", unlike[0], [*known, *ALL_MADE.names()]))
-        kinds = {key: ALL_MADE.find(key) for key in others if fields[key] is not None}
-        # Validation with a model of these keys gives errors that name the key.
-        read: Any = create_model("Made", **{key: (kind, ...) for key, kind in kinds.items()})  # type: ignore[call-overload]
-        made = read.model_validate({key: fields[key] for key in kinds})
-        rest = {key: value for key, value in fields.items() if key not in others}
-        return rest | {"made": {key: getattr(made, key) for key in kinds}}
+        known = [*AllKeys.model_fields, *(key for key in cls.model_fields if key not in ("origin", "derived"))]
+        own, derived = apart(fields, known, ALL_DERIVED)
+        return own | {"derived": derived}
 
     @model_validator(mode="after")
     def _of_some(self) -> Self:
@@ -211,31 +205,29 @@ class DataSource(WithOrigin):
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = super().__get_pydantic_json_schema__(core_schema, handler)
-        del schema["properties"]["made"]
-        for key, kind in ALL_MADE.own.items():
-            made = handler(kind.__pydantic_core_schema__)
-            schema["properties"][key] = {"anyOf": [made, {"type": "null"}], "default": None, "description": kind.about}
+        del schema["properties"]["derived"]
+        describe(schema, handler, ALL_DERIVED)
         return schema
 
     def of(self, split: str, language: str) -> Origin:
         """The origin of a split in a language. If a rule makes the split, this is the origin of the rule's input
         rows."""
-        if made := self.made_of(split, language):
-            return made.origin
+        if derived := self.derived_data(split, language):
+            return derived.origin
         of_some = self.test if split == "test" else self.translated
         other = of_some if of_some and of_some.has(language) else {"train": self.train, "dev": self.dev}.get(split)
         origin = other or self.origin
         is_repaired = split == "train" or not origin.misplaced
         return origin if is_repaired else origin.model_copy(update={"misplaced": None})
 
-    def made_of(self, split: str, language: str) -> Made | None:
+    def derived_data(self, split: str, language: str) -> DerivedData | None:
         """The entry whose rule makes a split in a language; None if the split is read directly from its origin."""
-        return next((made for made in self.made.values() if made.has(split, language)), None)
+        return next((derived for derived in self.derived.values() if derived.has(split, language)), None)
 
     def check_task(self, task: Task) -> None:
         """Raise ValueError if the settings of an origin, or data that a rule makes, do not suit a task."""
-        for made in self.made.values():
-            made.check_task(task)
+        for derived in self.derived.values():
+            derived.check_task(task)
         for origin in filter(None, (self.origin, self.train, self.dev, self.test, self.translated)):
             origin.check_task(task)
 

@@ -160,8 +160,6 @@ class TextSettings(Strict):
             settings["data"] = source and source.model_dump(mode="json", exclude_defaults=True)
         else:
             names = ["sentences", "seed", *(["dials", "customs"] if is_artificial(language) else ["options"])]
-            # The seed is always stated, because earlier versions had another default.
-            settings["seed"] = self.seed
         # The order is that of the fields, because the settings are compared as text.
         return {name: settings[name] for name in type(self).model_fields if name in names and name in settings}
 

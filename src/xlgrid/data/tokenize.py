@@ -58,7 +58,8 @@ def tokenize(
 
     - `input_ids`, list<int32>: the input with its special tokens;
     - `context_length`, int32: the number of tokens in the first segment, including the special tokens before and after
-    it; - the columns of the task's head (`Head.fields`);
+      it;
+    - the columns of the task's head (`Head.fields`);
     - `depth`, int32, if the data have this column.
 
     For heads with several inputs in a row, the first two columns are lists of these types.
@@ -69,8 +70,7 @@ def tokenize(
     Args:
         data: one of these:
             - the file of the split, and optionally a file with the same examples in another language (parallel
-            examples),
-              whose tokens become the column `PARALLEL_IDS`;
+              examples), whose tokens become the column `PARALLEL_IDS`;
             - the files of the test set and of the dev set, for heads that read the dev set in evaluation;
             - a text with the columns `id` and `text`;
             - two parallel texts, where rows with the same id are translations. Each input has both rows.
@@ -89,8 +89,7 @@ def tokenize(
         FileNotFoundError: the data are missing.
         ValueError: the data or the tokenizer is damaged; the data do not fit the task; no row belongs to the split;
             packed rows for `train` do not fill one input; two texts have too few ids in common; parallel examples are
-            not
-            the same examples; or `max_length` is too small for the special tokens or more than the tokenizer's
+            not the same examples; or `max_length` is too small for the special tokens or more than the tokenizer's
             `model_max_length`.
     """
     import pyarrow as pa

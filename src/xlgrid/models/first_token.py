@@ -1,8 +1,8 @@
 """The last layer of an encoder, computed for the first token only if the head reads no other token.
 
 A classifier of BERT or XLM-R reads only the first token of the last layer. In this layer, the other tokens serve only
-as keys and values, so their queries, feed-forward outputs and gradients are not computed. With 12 layers, this saves 7
-% of the work.
+as keys and values, so their queries, feed-forward outputs and gradients are not computed. With 12 layers, this saves
+7 % of the work.
 """
 
 import sys

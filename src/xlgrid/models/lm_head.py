@@ -21,8 +21,8 @@ def lacking(folder: str | Path) -> str | None:
 
     Returns:
         None if the folder has a head, is missing or damaged, or if the names of its weights do not show whether it has
-        a
-        head: the family is not in `FAMILIES`, or the head consists of output embeddings that may be tied to the input.
+        a head: the family is not in `FAMILIES`, or the head consists of output embeddings that may be tied to the
+        input.
     """
     from safetensors import SafetensorError, safe_open
 

@@ -41,8 +41,7 @@ class Count(NamedTuple):
 
         The forward pass takes 2 per parameter (a multiplication and an addition), the gradient with respect to the
         input takes 2 more, and the gradient of each trained parameter takes 2 more: 6 per parameter if all train
-            (Kaplan et al.
-        2020, section 2.1). Attention scores have no parameters: see `attention_work`.
+        (Kaplan et al. 2020, section 2.1). Attention scores have no parameters: see `attention_work`.
         """
         return 4 * self.passed + 2 * self.passed_trained
 

@@ -34,7 +34,7 @@ def plan_problems(plan: "Plan") -> list[str]:
         *_paths(plan),
         *_older_tokenizers(plan),
         *_lm_heads(plan),
-        *_made(plan),
+        *_derived_data(plan),
         *_texts(plan),
         *_steps(plan),
         *_checkpoints(plan),
@@ -99,11 +99,11 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
             yield f"encoders.{name}: {users[name]} predicts tokens, and {lm_head_refusal(name, place, weights)}"
 
 
-def _made(plan: "Plan") -> Iterator[str]:
+def _derived_data(plan: "Plan") -> Iterator[str]:
     """The mistakes that data origins report for the plan."""
     for name, entry in plan.study.tasks.items():
-        for made in entry.data.made.values() if entry.data else ():
-            yield from made.problems_of_plan(plan, name)
+        for derived in entry.data.derived.values() if entry.data else ():
+            yield from derived.problems_of_plan(plan, name)
 
 
 def _texts(plan: "Plan") -> Iterator[str]:
@@ -161,12 +161,7 @@ def _steps(plan: "Plan") -> Iterator[str]:
     """The settings of each run fit together. For example, the training reaches the steps of its checkpoints."""
     study = plan.study
     numbered = [*enumerate(study.training)]
-    setting: dict[str, str] = {
-        key: f"training.{i}.set"
-        for key in ("alpha", "checkpoints", "dev_targets", "keep")
-        for i, entry in numbered
-        if key in entry.set
-    }
+    setting: dict[str, str] = {key: f"training.{i}.set" for i, entry in numbered for key in entry.set}
     # Settings do not depend on the seed, nor on the target in source@target.
     alike = {run._replace(source=run.source.data, seed=0): run for run in (plan.runs if setting else ())}
     for run in alike.values():

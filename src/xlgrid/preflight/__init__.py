@@ -17,8 +17,7 @@ class Line(NamedTuple):
 
     Attributes:
         state: a problem, in order, or open. The state is open if the check was not possible, or if it depends on
-        something
-            that only the user knows, such as whether a cluster will run the study.
+            something that only the user knows, such as whether a cluster will run the study.
         thing: the checked thing, such as "data ner".
         text: the result; for a problem, also the next step.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from xlgrid.data import checkpoints
-from xlgrid.data.downloads import Found, find
+from xlgrid.data.downloads import MatchedEntry, find
 from xlgrid.data.encoders import check_encoder, check_fits
 from xlgrid.data.origins.origin import SPLITS
 from xlgrid.data.published import Obtained, Repository
@@ -90,7 +90,7 @@ def materials(plan: Plan) -> list[Material]:
     return taken
 
 
-def downloads_of(plan: Plan, materials: Iterable[Material]) -> dict[str, Found]:
+def downloads_of(plan: Plan, materials: Iterable[Material]) -> dict[str, MatchedEntry]:
     """The files among the materials of a study that have an entry in its `downloads`."""
     files = dict.fromkeys(file for material in materials for file in material.files)
     found = {file: find(plan.study.downloads, file) for file in files}
@@ -126,7 +126,7 @@ def by_hand_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
         yield Line(State.PROBLEM, path, f"{_absent(files)}, and only you can get what is missing: {advice}")
 
 
-def _missing(thing: str, files: Sequence[str], downloads: Mapping[str, Found]) -> Iterator[Line]:
+def _missing(thing: str, files: Sequence[str], downloads: Mapping[str, MatchedEntry]) -> Iterator[Line]:
     """Lines about files that are missing."""
     hosts: dict[str, list[str]] = {}
     for file in files:

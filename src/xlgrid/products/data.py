@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from xlgrid.data.fetch import read_data
 from xlgrid.data.origins.origin import SPLITS, Origin
-from xlgrid.data.sources import ALL_MADE
+from xlgrid.data.sources import ALL_DERIVED
 from xlgrid.languages.sources import Target
 from xlgrid.products.product import Inputs, Product, Settings
 
@@ -53,8 +53,8 @@ class Data(Product):
         task = plan.study.tasks[self.task]
         if task.data is None:
             return {"meanings": plan.owned(Meanings(self.study, self.task)).path}
-        if made := task.data.made_of(self.split, self.language):
-            return made.inputs(plan, self.task, self.language)
+        if derived := task.data.derived_data(self.split, self.language):
+            return derived.inputs(plan, self.task, self.language)
         origin = task.data.of(self.split, self.language)
         return {"files": origin.paths_of(self.language, self.split, task.task.head.has_pairs_only)}
 
@@ -62,18 +62,18 @@ class Data(Product):
         task = study.tasks[self.task]
         if task.data is None:
             return _of_generated(task)
-        if made := task.data.made_of(self.split, self.language):
-            return made.settings(study, self.task)
+        if derived := task.data.derived_data(self.split, self.language):
+            return derived.settings(study, self.task)
         return settings_of_rows(task, task.data.of(self.split, self.language), self.language)
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        makers: dict[str, list[str]] = {kind.rule: [] for kind in ALL_MADE.known()}
+        makers: dict[str, list[str]] = {kind.rule: [] for kind in ALL_DERIVED.known()}
         makers["data"] = [f"data/{name}" for name, task in study.tasks.items() if not task.data]
         makers["fetch_data"] = [f"data/{name}" for name, task in study.tasks.items() if task.data]
         for name, task in study.tasks.items():
-            for made in task.data.made.values() if task.data else ():
-                makers[made.rule] += [f"data/{name}/{code}/{split}" for code, split in made.makes()]
+            for derived in task.data.derived.values() if task.data else ():
+                makers[derived.rule] += [f"data/{name}/{code}/{split}" for code, split in derived.makes()]
         return makers
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
@@ -97,15 +97,20 @@ class Data(Product):
 
     def origin(self, study: "Study") -> "Origin | None":
         data = study.tasks[self.task].data
-        is_fetched = data and not data.made_of(self.split, self.language)
+        is_fetched = data and not data.derived_data(self.split, self.language)
         return data.of(self.split, self.language) if data and is_fetched else None
+
+    def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
+        origin, task = self.origin(study), study.tasks[self.task].task
+        problem = origin and origin.problem_there(task, self.language, self.split, answer)
+        return problem and f"{self.task}, {self.language}, {self.split}: {problem}"
 
     def rows(self, study: "Study") -> "pa.Table | None":
         entry = study.tasks[self.task]
         if entry.data is None:
             return None
-        origin, made = entry.data.of(self.split, self.language), entry.data.made_of(self.split, self.language)
-        described = made.of_rows(entry.task) if made else entry.task
+        origin, derived = entry.data.of(self.split, self.language), entry.data.derived_data(self.split, self.language)
+        described = derived.of_rows(entry.task) if derived else entry.task
         files = origin.paths_of(self.language, self.split, described.head.has_pairs_only)
         if not files or not origin.has(self.language) or not all(Path(file).is_file() for file in files):
             return None
@@ -148,6 +153,12 @@ class Text(Product):
     def origin(self, study: "Study") -> "Origin | None":
         is_read = study.text.fetches(self.language) and self.language not in study.text.files
         return study.text.data if is_read else None
+
+    def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
+        origin = self.origin(study)
+        # A text has no splits.
+        problem = origin and origin.problem_there(None, self.language, "train", answer)
+        return problem and f"text, {self.language}: {problem}"
 
 
 def settings_of_rows(task: "TaskEntry", origin: Origin, language: str) -> Settings:

@@ -108,10 +108,10 @@ def _without_data(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
                     yield no_data(name, origin, split, part)
 
 
-def made(study: "Study") -> Iterator[str]:
+def derived_data(study: "Study") -> Iterator[str]:
     """The mistakes that data origins report for the study."""
     for name, entry in study.tasks.items():
-        for key, each in entry.data.made.items() if entry.data else ():
+        for key, each in entry.data.derived.items() if entry.data else ():
             yield from (f"tasks.{name}.data.{key}.{problem}" for problem in each.problems(study, name))
 
 

@@ -45,7 +45,7 @@ def problems(study: "Study") -> list[str]:
         check_encoders.grids,
         check_encoders.families,
         _parts,
-        check_data.made,
+        check_data.derived_data,
         check_data.available,
         check_data.scored,
         check_data.training,

@@ -1,8 +1,8 @@
 """Natural languages as data: a lexicon file expresses RuleTaker's propositions and rules in one language, without code.
 
 The fragment is that of Clark et al. (2020), "Transformers as soft reasoners over language": facts ("Anne is big."),
-rules ("If someone is big and they are not green then they are kind.") and questions; and statements about classes, for
-LeapOfThought ("The cat is a mammal.", "A mammal is kind."). `lexicons/<code>.yaml` holds:
+rules ("If someone is big and they are not green then they are kind."); and statements about classes, for LeapOfThought
+("The cat is a mammal.", "A mammal is kind."). `lexicons/<code>.yaml` holds:
 
 - `name` (endonym), `english`, `family`, `script` (ISO 15924), `direction` (ltr or rtl), `between` (what stands between
   two sentences; a space unless given), `serial` (what precedes each `and` of three conditions; nothing unless given);
@@ -13,11 +13,11 @@ LeapOfThought ("The cat is a mammal.", "A mammal is kind."). `lexicons/<code>.ya
 - `variable`: how a rule names the one it is about, `first` ("someone"), `again` ("they"; empty in a pro-drop language)
   and `resumed` (once the rule named another subject, which a pronoun might mean), each under its class;
 - `words`: other words that agree with the subject (copula, auxiliaries);
-- `templates`: statement, question, condition, conclusion x attribute, relation x positive, negative. `{s}` is the
+- `templates`: statement, condition, conclusion x attribute, relation x positive, negative. `{s}` is the
   subject, `{o}` the object, `{a}` the attribute, `{v}` the relation, any other name one of `words`; `{o.acc}` asks for
   a form by name. A form that depends on an agreement class always agrees with the subject;
 - `hypernymy`, positive and negative: the statement that `{s}` is a `{c}`. A class is a subject in statements only;
-- `frames`: what surrounds the clause of a statement, of a question, and of the parts of a rule (`if`, `and`, `then`);
+- `frames`: what surrounds the clause of a statement, and of the parts of a rule (`if`, `and`, `then`);
 - `rewrites`: ordered regular expressions and their replacements (elision, contraction).
 """
 
@@ -57,7 +57,6 @@ _OPTIONAL: dict[str, Any] = {"words": {}, "rewrites": {}, "between": " ", "seria
 _FILLERS = {"attribute": ("s", "a"), "relation": ("s", "o", "v"), "hypernymy": ("s", "c")}
 _CLAUSES = {
     "statement": "statement",
-    "question": "question",
     "if": "condition",
     "and": "condition",
     "then": "conclusion",
@@ -169,10 +168,6 @@ class Lexicon:
         """
         return self._part("statement", "", literal)
 
-    def question(self, literal: Literal) -> str:
-        """The yes/no question of a literal about an entity: "Does the cat not chase the dog?"."""
-        return self._part("question", "", literal)
-
     def rule(self, rule: Rule) -> str:
         """The sentence of a rule: "If someone is big and they are not green then they are kind.".
 
@@ -242,7 +237,7 @@ class Lexicon:
         text = re.sub(" +", " ", text)
         for old, new in self._rewrites:
             text = old.sub(new, text)
-        if frame in ("statement", "question", "if"):
+        if frame in ("statement", "if"):
             text = _LETTER.sub(lambda letter: letter[0].upper(), text, count=1)
         return text
 

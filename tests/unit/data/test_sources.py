@@ -5,13 +5,13 @@ import json
 import pytest
 from plugin_fixture import install
 
-from xlgrid.data.sources import ALL_MADE, DataSource
+from xlgrid.data.sources import ALL_DERIVED, DataSource
 
 CODE = """
-from xlgrid.data.sources import Made
+from xlgrid.data.sources import DerivedData
 
 
-class Doubled(Made):
+class Doubled(DerivedData):
     about = "rows that are taken twice"
     rule = "double_data"
     times: int = 2
@@ -33,20 +33,20 @@ class Doubled(Made):
 @pytest.fixture
 def doubled(tmp_path, monkeypatch):
     """A package that makes data by a rule of its own."""
-    points = {"xlgrid.made_data": {"doubled": "my_double:Doubled", "other": "my_double:Made"}}
+    points = {"xlgrid.derived_data": {"doubled": "my_double:Doubled", "other": "my_double:DerivedData"}}
     monkeypatch.syspath_prepend(install(tmp_path / "installed", "my-double", "0.1", CODE, points))
     yield
-    ALL_MADE.imported.clear()
+    ALL_DERIVED.imported.clear()
 
 
 @pytest.mark.usefixtures("doubled")
 def test_a_package_makes_a_split_from_the_rows_of_an_origin():
     data = DataSource(hub="a/b", doubled={"local": "{language}.csv", "languages": ["de"], "times": 3})
-    made = data.made_of("train", "de")
-    assert made is data.made["doubled"] and made.times == 3 and data.of("train", "de") is made.origin
+    derived = data.derived_data("train", "de")
+    assert derived is data.derived["doubled"] and derived.times == 3 and data.of("train", "de") is derived.origin
     for split, language in (("train", "en"), ("dev", "de"), ("test", "de")):
-        assert data.made_of(split, language) is None and data.of(split, language) is data.origin
-    assert made.inputs(None, "task", "de") == {"files": ["de.csv"]}
+        assert data.derived_data(split, language) is None and data.of(split, language) is data.origin
+    assert derived.inputs(None, "task", "de") == {"files": ["de.csv"]}
 
 
 @pytest.mark.usefixtures("doubled")

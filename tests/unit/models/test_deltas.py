@@ -32,14 +32,14 @@ def mlm_runs(folder: Path) -> tuple[Path, Path]:
     return first, second
 
 
-def test_a_run_on_text_comes_after_the_one_with_which_it_began(tmp_path: Path) -> None:
+def test_an_mlm_run_comes_after_the_one_with_which_it_began(tmp_path: Path) -> None:
     _, second = mlm_runs(tmp_path)
     model = model_of("bert-sequence")
     deltas.load_mlm_run(second, model, make("bitfit", {}))
     assert (model.get_parameter(WEIGHT) == 1).all() and (model.get_parameter(BIAS) == 3).all()
 
 
-def test_of_both_runs_on_text_only_what_is_wanted_is_loaded(tmp_path: Path) -> None:
+def test_of_both_mlm_runs_only_what_is_wanted_is_loaded(tmp_path: Path) -> None:
     _, second = mlm_runs(tmp_path)
     model = model_of("bert-sequence")
     before = model.get_parameter(WEIGHT).detach().clone()
@@ -55,7 +55,7 @@ def test_weights_of_another_training_than_the_record_are_refused(tmp_path: Path)
     assert refused.value.paths == (first,)
 
 
-def test_a_run_on_text_stores_no_language_modelling_head() -> None:
+def test_an_mlm_run_stores_no_language_modelling_head() -> None:
     names = set(deltas.kept(model_of("bert-mlm"), make("full-ft", {}), HEADS["mlm"]))
     assert names and all(name.startswith("bert.") for name in names)
 

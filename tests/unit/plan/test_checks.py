@@ -55,7 +55,7 @@ def test_checkpoints_and_stages_that_cannot_be_are_told_with_their_line(
         load_study(write(tmp_path, SPOKEN.replace(old, new)))
 
 
-def test_runs_on_text_need_text(tmp_path: Path) -> None:
+def test_mlm_runs_need_text(tmp_path: Path) -> None:
     text = SPOKEN.replace("languages: [en, fr]", "languages: [en, fr, sus]", 1).replace(
         "options: {n: 100}", "data: {local: x}"
     )

@@ -59,7 +59,7 @@ def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     assert run.inputs(plan)["adapter"] == ["fr/adapter.safetensors"]
 
 
-def test_a_run_on_text_that_begins_with_another_rests_on_it_and_so_do_its_users() -> None:
+def test_an_mlm_run_that_begins_with_another_rests_on_it_and_so_do_its_users() -> None:
     """What an MLM run stores is what it changed beside the runs with which it began."""
     study = begun()
     second = MethodEntry.model_validate({"base": "full-ft", "start": {"task": "mlm", "method": "mlm"}})
@@ -109,7 +109,7 @@ def test_the_tokenizer_of_the_encoder_resizes_nothing() -> None:
     assert not any(run.new_tokenizer(same) for run in same.runs)
 
 
-def test_runs_on_text_that_begin_with_others_have_the_tokenizer_of_the_encoder() -> None:
+def test_mlm_runs_that_begin_with_others_have_the_tokenizer_of_the_encoder() -> None:
     plan = other_tokenizer(mlm={"base": "full-ft", "start": {"task": "mlm", "method": "plain", "source": "en"}})
     [problem] = plan_problems(plan)
     assert problem.startswith("tasks.mlm.tokenizer: results/begun/runs/mlm/mini/mlm/")

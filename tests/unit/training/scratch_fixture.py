@@ -1,6 +1,8 @@
 """A tiny encoder for tests, pre-trained for a few steps, and the recipe and tokens of its pre-training."""
 
 import json
+import os
+import signal
 
 import forked
 
@@ -92,3 +94,17 @@ def contents(folder):
     results = {name: (folder / name).read_bytes() for name in RESULTS}
     lines = [json.loads(line) for line in results["curve.jsonl"].splitlines()]
     return results | {"curve.jsonl": repr([line | {"seconds": 0} for line in lines]).encode()}
+
+
+def killed_twice(encoder_recipe, files, folder):
+    """The folder of an encoder whose pre-training is not interrupted. One that is killed twice leaves the same bytes."""
+    whole, resumed = folder / "whole", folder / "resumed"
+    pretrain_on_tokens(encoder_recipe, *files, whole)
+    for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
+        ended = killed(encoder_recipe, files, resumed, at, number)
+        assert ended.returncode == status, ended.stderr
+        assert not (resumed / "model.safetensors").exists()
+    pretrain_on_tokens(encoder_recipe, *files, resumed)
+    assert contents(resumed) == contents(whole)
+    assert not (resumed / "state.pt").exists()
+    return whole

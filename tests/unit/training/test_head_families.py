@@ -79,7 +79,7 @@ class World:
         pretraining.pretrain(recipe.recipe("s", "headed"), self.tokenizer, *self.files.values(), folder, self.bare)
         return folder
 
-    def run_on_text(self, encoder: Path, language: str, base: str = "full-ft", **options: str) -> loop.Loop:
+    def mlm_run(self, encoder: Path, language: str, base: str = "full-ft", **options: str) -> loop.Loop:
         """A run on the text of a language, before its first step."""
         names = {"study": "s", "task": "text", "kind": "mlm", "encoder": "e", "method": "m", "base": base}
         training = {"steps": 4, "batch_size": 8, "lr": 0.01, "evaluations": 1}
@@ -153,11 +153,11 @@ def test_fine_tuning_begins_as_without_the_head(world: World) -> None:
     assert unlike == ({"head.dense.weight", "head.norm.weight", "classifier.weight"} if shares else set())
 
 
-def test_a_run_on_text_without_the_head_is_refused(world: World) -> None:
+def test_an_mlm_run_without_the_head_is_refused(world: World) -> None:
     with pytest.raises(
         ValueError, match=r"encoder has no language-modelling head: .* Train one head that all runs share"
     ):
-        world.run_on_text(world.bare, LANGUAGES[0])
+        world.mlm_run(world.bare, LANGUAGES[0])
 
 
 @pytest.mark.skipif("madx" not in ALL_METHODS.names(), reason="the adapters are those of a paper")
@@ -168,7 +168,7 @@ def test_adapters_of_two_languages_begin_with_one_head(world: World, lm_head: st
         pytest.skip("an X-MOD has modules where adapters would be; test_check_encoders.py has the error")
     shared, adapters = {name for name in world.stored if ".pooler." not in name}, []
     for language in LANGUAGES:
-        run = world.run_on_text(world.headed, language, "madx", tune="language", lm_head=lm_head)
+        run = world.mlm_run(world.headed, language, "madx", tune="language", lm_head=lm_head)
         before = weights_of(run.model)
         loop.run(run)
         after = weights_of(run.model)

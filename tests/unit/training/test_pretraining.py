@@ -1,14 +1,12 @@
 """Encoders from scratch: their files, and that kills do not change them."""
 
 import json
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from scratch_fixture import TINY, contents, inputs, killed, pretrain, recipe, texts_of
+from scratch_fixture import TINY, contents, inputs, killed_twice, pretrain, recipe, texts_of
 
 from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import architecture_of
@@ -42,17 +40,10 @@ def test_killed_twice_it_has_the_same_bytes(tmp_path: Path) -> None:
     described = scratch("bert", nsp=True)
     files = inputs(described, texts_of(tmp_path, options={"statements": 2}), tmp_path / "e")
     encoder_recipe = recipe(described, steps=8, evaluations=2, checkpoints=(4,), checkpoint_seconds=1e-9)
-    pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
-    for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
-        ended = killed(encoder_recipe, files, tmp_path / "killed", at, number)
-        assert ended.returncode == status, ended.stderr
-        assert not (tmp_path / "killed" / "model.safetensors").exists()
-    pretraining.pretrain(encoder_recipe, *files, tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
-    assert not (tmp_path / "killed" / "state.pt").exists()
+    whole = killed_twice(encoder_recipe, files, tmp_path)
     other = encoder_recipe.model_copy(update={"seed": 1})
     pretraining.pretrain(other, *files, tmp_path / "other")
-    assert contents(tmp_path / "other")["model.safetensors"] != contents(tmp_path / "whole")["model.safetensors"]
+    assert contents(tmp_path / "other")["model.safetensors"] != contents(whole)["model.safetensors"]
 
 
 def test_a_tokenizer_of_the_other_kind_is_refused(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> None:
+def test_attention_is_drawn_with_the_mlm_run_of_each_target(built: Path) -> None:
     path = "results/demo/attention/ruletaker-d0/mini-bert/pair-qcross/en+en-fr/en-fr/en-de/seed1.json"
     record = compare.read(built / path)
     assert record["speaks"] == [[f"{RUNS}/mlm/mini-bert/query/{pair}/seed1"] for pair in PAIRS]
@@ -95,7 +95,7 @@ def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> 
         ("cs-baseline", "en-de", "cs-mlm/en-fr+en-de"),
     ],
 )
-def test_a_cell_is_evaluated_with_the_run_on_text_of_its_target(
+def test_a_cell_is_evaluated_with_the_mlm_run_of_its_target(
     built: Path, method: str, target: str, mlm_run: str
 ) -> None:
     cell = json.loads((built / CELLS / method / "en+en-fr" / target / "seed1.json").read_text())

@@ -88,7 +88,7 @@ def plain(command: str) -> Plain | None:
 
 
 def _text(piece: re.Match[str]) -> str:
-    """What a piece of a word stands for."""
+    """The text that a piece of a shell word has after the shell has removed quotes and backslashes."""
     text = piece[piece.lastgroup or 0]
     return re.sub(r'\\(?:([\\"$`])|\n)', r"\1", text) if piece.lastgroup == "double" else text
 

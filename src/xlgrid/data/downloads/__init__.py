@@ -4,7 +4,7 @@
 `archives` and `bitext` read archives.
 """
 
-from xlgrid.data.downloads.entries import Download, Found, find
+from xlgrid.data.downloads.entries import Download, MatchedEntry, find
 from xlgrid.data.downloads.rules import Downloads
 
-__all__ = ["Download", "Downloads", "Found", "find"]
+__all__ = ["Download", "Downloads", "MatchedEntry", "find"]

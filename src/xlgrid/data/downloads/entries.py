@@ -137,7 +137,7 @@ class Download(Strict):
                 yield f"a corpus has a name and a version on OPUS, such as Europarl/v8, got {corpus!r}"
 
 
-class Found(NamedTuple):
+class MatchedEntry(NamedTuple):
     """The entry of `downloads` that matches a file.
 
     Attributes:
@@ -196,13 +196,13 @@ def _language(code: str) -> str:
     return code.partition("_")[0]
 
 
-def find(downloads: Mapping[str, Download], file: str) -> Found | None:
+def find(downloads: Mapping[str, Download], file: str) -> MatchedEntry | None:
     """The entry for a file. If several match, an entry without names in braces wins; otherwise, the first one."""
     if file in downloads:
-        return Found(file, downloads[file], {})
+        return MatchedEntry(file, downloads[file], {})
     for path, entry in downloads.items():
         if match := re.fullmatch(_named(path), file):
-            return Found(path, entry, match.groupdict())
+            return MatchedEntry(path, entry, match.groupdict())
     return None
 
 

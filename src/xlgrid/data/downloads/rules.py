@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from glob import escape, glob
 from typing import NamedTuple
 
-from xlgrid.data.downloads.entries import ARCHIVES, SPLIT_FILES, Download, Found, address, find, regex, winners
+from xlgrid.data.downloads.entries import ARCHIVES, SPLIT_FILES, Download, MatchedEntry, address, find, regex, winners
 from xlgrid.data.origins.origin import SPLITS
 
 
@@ -53,18 +53,18 @@ class Downloads:
                 expressions.append(_none_of([*map(re.escape, there), *map(regex, others)]) + regex(path))
         return "|".join(expressions) or "(?!)"
 
-    def find(self, file: str) -> Found:
+    def find(self, file: str) -> MatchedEntry:
         """The entry of a file.
 
         Raises:
-            ValueError: no entry matches the file, or the file cannot be made (`Found.problem`).
+            ValueError: no entry matches the file, or the file cannot be made (`MatchedEntry.problem`).
         """
-        found = find(self.entries, file)
-        if found is None:
+        entry = find(self.entries, file)
+        if entry is None:
             raise ValueError(f"{file}: no study has it in `downloads`")
-        if found.problem:
-            raise ValueError(f"{file}: {found.problem}")
-        return found
+        if entry.problem:
+            raise ValueError(f"{file}: {entry.problem}")
+        return entry
 
     def archives(self, file: str) -> list[str]:
         """The archives from which a file is made.

@@ -40,9 +40,9 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _half_pair(text: str, value: Any) -> str:
-    """A phrase about an unpaired surrogate in a value of JSON; "" if there is none.
+    """A phrase about an unpaired surrogate in a value of JSON; "" if the value has no such surrogate.
 
-    UTF-8 cannot encode it. It occurs if a program has cut a text in the middle of an emoji.
+    UTF-8 cannot encode an unpaired surrogate. A program that cuts a text in the middle of an emoji produces one.
     """
     # Only an escape sequence can be a surrogate, and few texts contain one, so this test is fast.
     if "\\ud" not in text.lower():

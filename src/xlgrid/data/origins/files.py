@@ -50,7 +50,7 @@ class OfFiles(Origin):
             if getattr(self, key) is None:
                 continue
             if (path := self.pattern) is None:
-                raise ValueError(f"`{key}` {what} in `local` or `files`, of which there is none: leave it out")
+                raise ValueError(f"`{key}` {what} in `local` or `files`, and the data have neither: leave it out")
             if formats.type_of(path) not in types:
                 raise ValueError(f"`{key}` {what} in {', '.join(types)}, and {path} is of another type: leave it out")
         read = [name for name in self.columns or () if name != formats.UNREAD]

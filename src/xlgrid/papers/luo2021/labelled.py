@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
 from xlgrid.base.names import among
 from xlgrid.base.settings import Seed, Strict
-from xlgrid.data.sources import Made
+from xlgrid.data.sources import DerivedData
 from xlgrid.languages.sources import Source
 from xlgrid.plan.explain import refusal
 from xlgrid.products.data import Data, columns_of, settings_of_rows
@@ -42,7 +42,7 @@ class Teacher(Strict):
         return Run(study, self.task, self.encoder, self.method, self.source, self.seed)
 
 
-class Labelled(Made):
+class Labelled(DerivedData):
     """Training sets without labels, in the `languages` that are listed, and the run that labels them (Luo et al. 2021, section 4.1:
     translations of English sentences, labelled by a model that was trained on English).
 
@@ -166,6 +166,11 @@ class Unlabelled(Product):
         labelled = labelled_in(study, self.task)
         return labelled.origin if labelled else None
 
+    def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
+        origin, task = self.origin(study), study.tasks[self.task].task
+        problem = origin and origin.problem_there(task, self.language, "train", answer)
+        return problem and f"{self.task}, {self.language}: {problem}"
+
     def rows(self, study: "Study") -> "pa.Table | None":
         return Data(self.study, self.task, self.language, "train").rows(study)
 
@@ -178,8 +183,8 @@ def without_answers(task: Task) -> Task:
 def labelled_in(study: "Study", task: str) -> Labelled | None:
     """The training data of a task that a run of the study labels."""
     entry = study.tasks.get(task)
-    made = entry.data.made.get("labelled") if entry and entry.data else None
-    return made if isinstance(made, Labelled) else None
+    labelled = entry.data.derived.get("labelled") if entry and entry.data else None
+    return labelled if isinstance(labelled, Labelled) else None
 
 
 def labellers(study: "Study", task: str, source: Source) -> list[Teacher]:

@@ -26,6 +26,8 @@ LABELS = ()
 COLUMNS = ("id", "context", "question", "answers")
 # Type of a named entity -> the question word that asks for it.
 QUESTION_WORDS = {"PER": "who", "LOC": "where", "ORG": "what"}
+# Facts of a context, each with another verb.
+_SENTENCES = 3
 # A split draws this many facts for each sentence of its contexts, and this many more.
 _FACTS_PER_SENTENCE, _MORE_FACTS = 2, 60
 
@@ -34,7 +36,6 @@ class Options(wikiann.Options):
     """Size of the data, and how much the artificial languages differ."""
 
     n: int = Field(10_000, gt=0, description="questions in all three splits, one for each context")
-    sentences: int = Field(3, ge=1, le=8, description="facts of a context, each with another verb")
 
 
 class Question(NamedTuple):
@@ -51,7 +52,7 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Question]:
     Raises:
         ValueError: there are too few facts for this many questions.
     """
-    pools = [size * options.sentences * _FACTS_PER_SENTENCE + _MORE_FACTS if size else 0 for size in sizes]
+    pools = [size * _SENTENCES * _FACTS_PER_SENTENCE + _MORE_FACTS if size else 0 for size in sizes]
     facts = wikiann.examples(options, pools)
     rng = Random(f"xquad {options.seed}")
     questions: list[Question] = []
@@ -60,7 +61,7 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Question]:
         askable = [(fact, name) for fact in pool if (name := _entity_to_ask_for(fact, rng))]
         if len(askable) < size:
             raise ValueError(f"only {len(askable)} of {len(pool)} facts can be asked about, {size} are needed: lower n")
-        questions += [_in_context(fact, name, pool, options.sentences, rng) for fact, name in askable[:size]]
+        questions += [_in_context(fact, name, pool, rng) for fact, name in askable[:size]]
     return questions
 
 
@@ -76,10 +77,10 @@ def _entity_to_ask_for(fact: Fact, rng: Random) -> str | None:
     return rng.choice(names) if names and len(arguments) > 1 and not fact.content else None
 
 
-def _in_context(fact: Fact, entity: str, pool: Sequence[Fact], sentences: int, rng: Random) -> Question:
+def _in_context(fact: Fact, entity: str, pool: Sequence[Fact], rng: Random) -> Question:
     """A question about a fact, in a context with other facts of the pool that have other verbs, in random order."""
     chosen = {fact.predicate: fact}
-    while len(chosen) < sentences:
+    while len(chosen) < _SENTENCES:
         other = rng.choice(pool)
         chosen.setdefault(other.predicate, other)
     facts = list(chosen.values())

@@ -83,7 +83,7 @@ def test_a_method_for_encoders_is_refused_before_anything_is_known_of_the_encode
         load_study(write(tmp_path, own))
 
 
-def test_an_encoder_decoder_begins_with_no_run_on_text(tmp_path: Path) -> None:
+def test_an_encoder_decoder_begins_with_no_mlm_run(tmp_path: Path) -> None:
     started = TRANSLATED.replace("  mt: {kind", "  mlm: {kind: mlm}\n  mt: {kind").replace(
         "decoder: last-1}}", "decoder: last-1}, start: {task: mlm, method: full-ft, source: qa1}}"
     )

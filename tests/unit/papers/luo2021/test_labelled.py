@@ -173,9 +173,9 @@ def test_rows_before_a_run_labels_them_are_a_stage_of_the_preparation(
 def test_rows_to_label_are_the_training_set_of_their_languages(tmp_path: Path) -> None:
     data = load(tmp_path).study.tasks["ner"].data
     assert data and data.of("train", "de").paths("de", "train") == ["raw/de.jsonl"]
-    assert data.made_of("train", "de") is data.made["labelled"]
+    assert data.derived_data("train", "de") is data.derived["labelled"]
     for split, language in (("train", "en"), ("dev", "de"), ("test", "fr")):
-        assert data.made_of(split, language) is None and data.of(split, language) == data.origin
+        assert data.derived_data(split, language) is None and data.of(split, language) == data.origin
 
 
 def test_rows_are_checked_before_a_run_labels_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

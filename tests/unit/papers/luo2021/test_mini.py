@@ -54,7 +54,7 @@ def test_everything_is_generated_here(plan: Plan) -> None:
     origins: dict[str, list[Origin]] = {}
     for name, entry in study.tasks.items():
         if entry.data:
-            origins[name] = [entry.data.origin, entry.data.made["labelled"].origin]
+            origins[name] = [entry.data.origin, entry.data.derived["labelled"].origin]
     assert [*origins] == ["udpos", "panx"]
     for name, both in origins.items():
         for origin in both:

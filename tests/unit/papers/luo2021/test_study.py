@@ -128,7 +128,7 @@ def test_runs_with_translations_train_on_all_rows_of_all_languages_of_their_task
 
 def test_labels_of_translations_are_those_of_xlmr_trained_on_english(plan: Plan) -> None:
     """The teacher is a run of `xtreme`, which is not made twice; other tasks have labels of their own."""
-    labelled = {name for name, entry in plan.study.tasks.items() if entry.data and entry.data.made}
+    labelled = {name for name, entry in plan.study.tasks.items() if entry.data and entry.data.derived}
     assert labelled == {"udpos", "panx"}
     for task, group in (("udpos", "pos"), ("panx", "ner")):
         run = Run("luo2021", task, "veco-large", "plug-in-all", plan.study.expand(f"mix:{group}")[0], 1)

@@ -2,14 +2,19 @@
 
 import hashlib
 import json
+import shlex
 from pathlib import Path
 
 import pytest
+from plan_fixture import begun
 
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.origins.origin import SPLITS
 from xlgrid.papers.luo2021 import translation
+from xlgrid.products.data import Meanings
+from xlgrid.products.encode import Tokens
+from xlgrid.study.tasks import TaskEntry
 from xlgrid.synthetic.artificial import artificial
 from xlgrid.tasks import task
 
@@ -50,3 +55,16 @@ def test_data_stay_the_same(language: str, expected: str, tmp_path: Path) -> Non
     written = json.dumps(rows, ensure_ascii=False, sort_keys=True).encode()
     assert hashlib.sha256(written).hexdigest()[:16] == expected
     assert translation.Options().n == 10_000
+
+
+def test_tokens_depend_on_settings_of_evaluation_that_a_task_states_and_generated_data_do_not() -> None:
+    study = begun()
+    stated = {"bleu_tokenizer": {"qa1": "char"}}
+    for name, options in (("mt", {}), ("chars", stated)):
+        study.tasks[name] = TaskEntry.model_validate({"kind": "translation", "options": options})
+    of_tokens = [
+        str((Tokens("begun", name, "mini", "qa1-qb1", "dev").settings(study) or {})["text"]) for name in ("mt", "chars")
+    ]
+    assert of_tokens[0] == "" and json.loads(shlex.split(of_tokens[1])[1]) == stated
+    usual, chars = (Meanings("begun", name).settings(study) for name in ("mt", "chars"))
+    assert usual == chars and usual

@@ -117,7 +117,7 @@ def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatc
         fetch("Hub/qu", "v1", tmp_path / "lock")
 
 
-def test_a_run_on_text_is_imported_where_its_method_says_so() -> None:
+def test_an_mlm_run_is_imported_where_its_method_says_so() -> None:
     study = begun()
     imported = study.methods["mlm"].model_validate({"base": "madx", "imported": {"path": "x/{language}"}})
     plan = Plan(study.model_copy(update={"methods": study.methods | {"mlm": imported}}))

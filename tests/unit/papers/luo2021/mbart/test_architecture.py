@@ -1,15 +1,13 @@
 """An mBART from its pre-training to cells of classification and translation, through the one loop."""
 
 import json
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from scratch_fixture import TINY, contents, inputs, killed, recipe, texts_of
+from scratch_fixture import TINY, inputs, killed_twice, recipe, texts_of
 from transformers import MBartConfig, MBartForConditionalGeneration, MBartModel
 
 from xlgrid.architectures import Architecture
@@ -66,13 +64,8 @@ def test_transformers_reads_the_folder_and_computes_the_same(files: Files, encod
 
 def test_killed_twice_it_has_the_same_bytes(files: Files, tmp_path: Path) -> None:
     encoder_recipe = recipe(scratch(dropout=0.1), steps=8, evaluations=2, checkpoints=(4,), checkpoint_seconds=1e-9)
-    pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
-    for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
-        ended = killed(encoder_recipe, files, tmp_path / "killed", at, number)
-        assert ended.returncode == status, ended.stderr
-    pretraining.pretrain(encoder_recipe, *files, tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
-    take_checkpoint(tmp_path / "whole", 4, tmp_path / "early")
+    whole = killed_twice(encoder_recipe, files, tmp_path)
+    take_checkpoint(whole, 4, tmp_path / "early")
     assert MBartModel.from_pretrained(tmp_path / "early").config.model_type == "mbart"
 
 
