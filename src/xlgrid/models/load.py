@@ -179,29 +179,6 @@ def _damaged(folder: Path, error: Exception) -> Damaged:
     return Damaged(f"{folder} is damaged or is no encoder ({error}): {whole_again(folder)}", folder)
 
 
-def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
-    """Give XLM-R's classifier the dense layer of the encoder's language-modelling head.
-
-    Raises:
-        ValueError: the encoder has no such head, or the model's classifier has no such layer.
-    """
-    import torch
-    from safetensors import safe_open
-
-    dense = getattr(getattr(model, "classifier", None), "dense", None)
-    weights = Path(encoder) / "model.safetensors"
-    with safe_open(weights, framework="pt") as stored:
-        names = [f"lm_head.dense.{name}" for name in ("weight", "bias")]
-        if dense is None or not set(names) <= set(stored.keys()):
-            raise ValueError(
-                f"`head: lm-head` needs an XLM-R with its language-modelling head, but {weights} or the task's "
-                "classifier lacks the layer `dense` of this head: set `head: fresh` for this encoder"
-            )
-        with torch.no_grad():
-            for name, parameter in zip(names, (dense.weight, dense.bias), strict=True):
-                parameter.copy_(stored.get_tensor(name))
-
-
 def resize_embeddings(model: "PreTrainedModel", rows: int) -> None:
     """Change the number of rows of the embeddings and, in a language model, of its head."""
     model.resize_token_embeddings(rows, mean_resizing=False)
