@@ -161,12 +161,7 @@ def _steps(plan: "Plan") -> Iterator[str]:
     """The settings of each run fit together. For example, the training reaches the steps of its checkpoints."""
     study = plan.study
     numbered = [*enumerate(study.training)]
-    setting: dict[str, str] = {
-        key: f"training.{i}.set"
-        for key in ("alpha", "checkpoints", "dev_targets", "keep")
-        for i, entry in numbered
-        if key in entry.set
-    }
+    setting: dict[str, str] = {key: f"training.{i}.set" for i, entry in numbered for key in entry.set}
     # Settings do not depend on the seed, nor on the target in source@target.
     alike = {run._replace(source=run.source.data, seed=0): run for run in (plan.runs if setting else ())}
     for run in alike.values():

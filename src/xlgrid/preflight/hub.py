@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.data import lock as locks
-from xlgrid.data.checkpoints import weights_problem
-from xlgrid.data.encoders import without_tokenizer
 from xlgrid.data.published import Repository
 from xlgrid.preflight import Line, State
 from xlgrid.preflight.files import Material
-from xlgrid.products.encode import Encoder, Tokenizer
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -81,25 +78,6 @@ def _gated(repository: Repository, used_by: Sequence[Material], answer: Any) -> 
 
 
 def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterator[str]:
-    """A message for each file that the study needs but the repository lacks, with what to do."""
-    files = [sibling.rfilename for sibling in answer.siblings or ()]
-    if not files:
-        return
-    for material in used_by:
-        product: Any = material.named
-        if isinstance(product, Encoder):
-            place = f"encoder {product.encoder}: the repository"
-            if "config.json" not in files:
-                yield f"{place} has no config.json: name one in the layout of transformers"
-            elif problem := weights_problem(place, files):
-                yield problem
-        elif isinstance(product, Tokenizer):
-            if "tokenizer.json" not in files:
-                yield f"tokenizer {product.tokenizer}: {without_tokenizer('the repository', files)}"
-        elif origin := product.origin(study):
-            # A text belongs to no task, and has no splits.
-            task, split = getattr(product, "task", None), getattr(product, "split", None)
-            described = study.tasks[task].task if task else None
-            if problem := origin.problem_there(described, product.language, split or "train", answer):
-                place = ", ".join(filter(None, (task or "text", product.language, split)))
-                yield f"{place}: {problem}"
+    """A message for each product that cannot be made from the repository, with what to do."""
+    if files := [sibling.rfilename for sibling in answer.siblings or ()]:
+        yield from filter(None, (material.named.problem_there(study, files, answer) for material in used_by))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from xlgrid.data.fetch import read_data
 from xlgrid.data.origins.origin import SPLITS, Origin
@@ -100,6 +100,11 @@ class Data(Product):
         is_fetched = data and not data.derived_data(self.split, self.language)
         return data.of(self.split, self.language) if data and is_fetched else None
 
+    def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
+        origin, task = self.origin(study), study.tasks[self.task].task
+        problem = origin.problem_there(task, self.language, self.split, answer) if origin else None
+        return problem and f"{self.task}, {self.language}, {self.split}: {problem}"
+
     def rows(self, study: "Study") -> "pa.Table | None":
         entry = study.tasks[self.task]
         if entry.data is None:
@@ -148,6 +153,12 @@ class Text(Product):
     def origin(self, study: "Study") -> "Origin | None":
         is_read = study.text.fetches(self.language) and self.language not in study.text.files
         return study.text.data if is_read else None
+
+    def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
+        origin = self.origin(study)
+        # A text has no splits.
+        problem = origin.problem_there(None, self.language, "train", answer) if origin else None
+        return problem and f"text, {self.language}: {problem}"
 
 
 def settings_of_rows(task: "TaskEntry", origin: Origin, language: str) -> Settings:

@@ -4,9 +4,10 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from xlgrid.data.encoders import tokenizer_files
+from xlgrid.data.checkpoints import weights_problem
+from xlgrid.data.encoders import tokenizer_files, without_tokenizer
 from xlgrid.data.origins.origin import SPLITS
 from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Target, unaccompanied
@@ -55,6 +56,11 @@ class Tokenizer(Product):
     def repository(self, study: "Study") -> Repository | None:
         return study.all_tokenizers[self.tokenizer].repository
 
+    def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
+        if "tokenizer.json" in files:
+            return None
+        return f"{self.thing}: {without_tokenizer('the repository', files)}"
+
 
 @dataclass(frozen=True)
 class Encoder(Product):
@@ -86,6 +92,12 @@ class Encoder(Product):
 
     def repository(self, study: "Study") -> Repository | None:
         return study.encoders[self.encoder].repository
+
+    def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
+        place = f"{self.thing}: the repository"
+        if "config.json" not in files:
+            return f"{place} has no config.json: name one in the layout of transformers"
+        return weights_problem(place, files)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ and `xlgrid check` all use these definitions.
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from xlgrid.base.names import unknown
 from xlgrid.data.published import Repository
@@ -181,6 +181,15 @@ class Product(Templated):
 
     def origin(self, study: "Study") -> "Origin | None":
         """The origin whose rows a job reads; None for generated data, for the `files` of texts, and for other products."""
+        return None
+
+    def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
+        """Why the product cannot be made from its `repository`; None if the repository has what the product needs.
+
+        Args:
+            files: the names of the repository's files, at least one.
+            answer: the Hub's description of the repository, see `xlgrid.data.lock.ask`.
+        """
         return None
 
     def rows(self, study: "Study") -> "pa.Table | None":

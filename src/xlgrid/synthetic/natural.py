@@ -1,8 +1,8 @@
 """Natural languages as data: a lexicon file expresses RuleTaker's propositions and rules in one language, without code.
 
-The sentences are those of Clark et al. (2020), "Transformers as soft reasoners over language": facts ("Anne is big."),
-rules ("If someone is big and they are not green then they are kind.") and questions. For LeapOfThought, there are also
-statements about classes ("The cat is a mammal.", "A mammal is kind."). `lexicons/<code>.yaml` has these keys:
+The sentences are those of Clark et al. (2020), "Transformers as soft reasoners over language": facts ("Anne is big.")
+and rules ("If someone is big and they are not green then they are kind."). For LeapOfThought, there are also statements
+about classes ("The cat is a mammal.", "A mammal is kind."). `lexicons/<code>.yaml` has these keys:
 
 - `name` (endonym), `english`, `family`, `script` (ISO 15924), `direction` (ltr or rtl), `between` (the text between two
   sentences; the default is a space), `serial` (the text before each `and` of three conditions; the default is empty);
@@ -13,11 +13,11 @@ statements about classes ("The cat is a mammal.", "A mammal is kind."). `lexicon
 - `variable`: the words of a rule for its subject: `first` ("someone"), `again` ("they"; empty in a pro-drop language)
   and `resumed` (after the rule mentions another subject, to which a pronoun might refer), each under its class;
 - `words`: other words that agree with the subject (copula, auxiliaries);
-- `templates`: statement, question, condition, conclusion x attribute, relation x positive, negative. `{s}` is the
-  subject, `{o}` the object, `{a}` the attribute, `{v}` the relation, and any other name is one of `words`; `{o.acc}`
-  is a form by its name. A form that depends on an agreement class always agrees with the subject;
+- `templates`: statement, condition, conclusion x attribute, relation x positive, negative. `{s}` is the subject, `{o}`
+  the object, `{a}` the attribute, `{v}` the relation, and any other name is one of `words`; `{o.acc}` is a form by its
+  name. A form that depends on an agreement class always agrees with the subject;
 - `hypernymy`, positive and negative: the statement that `{s}` is a `{c}`. A class is a subject in statements only;
-- `frames`: the text around the clause of a statement, of a question, and of the parts of a rule (`if`, `and`, `then`);
+- `frames`: the text around the clause of a statement, and of the parts of a rule (`if`, `and`, `then`);
 - `rewrites`: ordered regular expressions and their replacements (elision, contraction).
 """
 
@@ -57,7 +57,6 @@ _OPTIONAL: dict[str, Any] = {"words": {}, "rewrites": {}, "between": " ", "seria
 _FILLERS = {"attribute": ("s", "a"), "relation": ("s", "o", "v"), "hypernymy": ("s", "c")}
 _CLAUSES = {
     "statement": "statement",
-    "question": "question",
     "if": "condition",
     "and": "condition",
     "then": "conclusion",
@@ -171,10 +170,6 @@ class Lexicon:
         """
         return self._part("statement", "", literal)
 
-    def question(self, literal: Literal) -> str:
-        """The yes/no question of a literal about an entity: "Does the cat not chase the dog?"."""
-        return self._part("question", "", literal)
-
     def rule(self, rule: Rule) -> str:
         """The sentence of a rule: "If someone is big and they are not green then they are kind.".
 
@@ -245,7 +240,7 @@ class Lexicon:
         text = re.sub(" +", " ", text)
         for old, new in self._rewrites:
             text = old.sub(new, text)
-        if frame in ("statement", "question", "if"):
+        if frame in ("statement", "if"):
             text = _LETTER.sub(lambda letter: letter[0].upper(), text, count=1)
         return text
 

@@ -23,6 +23,8 @@ from xlgrid.synthetic.logic import VARIABLE, Literal, Rule, read_theory
 from xlgrid.synthetic.sizes import ATTEMPTS, Sizes
 
 LABELS = ("entailment", "neutral", "contradiction")
+# Share of negative facts, conclusions and hypotheses.
+_NEGATED = 0.5
 
 _Signature = tuple[str, str | None]
 
@@ -49,10 +51,6 @@ class Options(Sizes):
     rules: tuple[int, int] = Field(
         (0, 3), description="minimum and maximum number of rules in a premise, which never has fewer than max_depth"
     )
-    negated: float = Field(0.5, ge=0, le=1, description="share of negative facts, conclusions and hypotheses")
-    unmentioned: float = Field(
-        0.0, ge=0, le=1, description="share of neutral hypotheses whose attribute the premise does not mention"
-    )
 
 
 def examples(n: int, options: Options) -> Iterator[Example]:
@@ -69,11 +67,11 @@ def examples(n: int, options: Options) -> Iterator[Example]:
     depths: list[int] = []
     for i in count(step=3):
         depths = depths or rng.sample(range(options.max_depth + 1), options.max_depth + 1)
-        depth, positive = depths.pop(), rng.random() >= options.negated
+        depth, positive = depths.pop(), rng.random() >= _NEGATED
         for _ in range(ATTEMPTS):
             premise = _premise(rng, options)
             if premise and (statements := frozenset([*premise[0], *premise[1]])) not in known:
-                hypotheses = _hypotheses(*premise, depth, positive, rng, options)
+                hypotheses = _hypotheses(*premise, depth, positive, rng)
                 if hypotheses:
                     break
         else:
@@ -138,7 +136,7 @@ def _premise(rng: Random, options: Options) -> tuple[tuple[Literal, ...], tuple[
     pool = _signatures(n_rules + rng.randint(2, 4), names, relational, rng, options)
 
     def some(signature: _Signature, subject: str) -> Literal:
-        return Literal(signature[0], subject, signature[1], rng.random() >= options.negated)
+        return Literal(signature[0], subject, signature[1], rng.random() >= _NEGATED)
 
     general = [some(signature, VARIABLE) for signature in pool]
     rules = []
@@ -177,7 +175,7 @@ def _signatures(n: int, names: list[str], relational: bool, rng: Random, options
 
 
 def _hypotheses(
-    facts: tuple[Literal, ...], rules: tuple[Rule, ...], depth: int, positive: bool, rng: Random, options: Options
+    facts: tuple[Literal, ...], rules: tuple[Rule, ...], depth: int, positive: bool, rng: Random
 ) -> tuple[Literal, ...] | None:
     """A hypothesis for each label, in the order of LABELS, from statements that are `positive` or negative; None if the
     premise has no such statements."""
@@ -195,9 +193,6 @@ def _hypotheses(
     if not pairs:
         return None
     (follows, _), (_, neutral), (denied, _) = (rng.choice(pairs) for _ in LABELS)
-    mentioned = {literal.predicate for rule in rules for literal in (*rule.conditions, rule.conclusion)}
-    mentioned |= {fact.predicate for fact in facts}
-    elsewhere = [a for a in options.words.attributes if a not in mentioned]
-    if elsewhere and rng.random() < options.unmentioned:
-        neutral = Literal(rng.choice(elsewhere), rng.choice(names))
+    # This draw decides nothing. Without it, all later draws would differ, and with them the data of studies.
+    rng.random()
     return follows, neutral._replace(positive=rng.random() < 0.5), _negation(denied)

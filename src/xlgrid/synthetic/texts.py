@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from random import Random
-from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from xlgrid.base.settings import Strict
 from xlgrid.synthetic import natural, world
 from xlgrid.synthetic.artificial import Dials, is_artificial
 from xlgrid.synthetic.customs import Customs, customs
 from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
+
+# The least and the most facts of a text.
+_FACTS = (2, 4)
 
 
 class TextOptions(Strict):
@@ -21,18 +23,11 @@ class TextOptions(Strict):
     attributes: int = Field(default=16, ge=3, le=16, description="number of adjectives")
     relations: int = Field(default=8, ge=0, le=8, description="number of verbs between two animals")
     relational: float = Field(default=0.5, ge=0, le=1, description="share of texts about animals and relations")
-    facts: tuple[int, int] = Field(default=(2, 4), description="minimum and maximum number of facts in a text")
     statements: int = Field(
         default=1, ge=0, description="number of statements at the end of a text that follow from its facts"
     )
     rules: float = Field(default=0.3, ge=0, le=1, description="share of texts that have a rule")
     taxonomy: float = Field(default=0, ge=0, le=1, description="share of texts about the taxonomy instead")
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if not 1 <= self.facts[0] <= self.facts[1]:
-            raise ValueError(f"facts must be (minimum, maximum) with 1 <= minimum <= maximum, got {self.facts}")
-        return self
 
 
 def generated(language: str, n: int, seed: int, dials: Dials, own: Customs, options: TextOptions) -> list[str]:
@@ -83,7 +78,7 @@ def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions)
             relation = rng.choice(relations)
             pool += [Literal(relation, a, b) for a, b in rng.sample(pairs, min(3, len(pairs)))]
         rng.shuffle(pool)
-        n_facts = min(rng.randint(*options.facts), len(pool) - 1)
+        n_facts = min(rng.randint(*_FACTS), len(pool) - 1)
         facts, others = pool[:n_facts], pool[n_facts:]
         sentences = [lexicon.statement(fact) for fact in facts]
         if rng.random() < options.rules:
@@ -115,7 +110,7 @@ def _taxonomy_text(lexicon: natural.Lexicon, rng: Random, options: TextOptions) 
     attribute = rng.choice(natural.concepts().attributes[: options.attributes])
     has, lacks = rng.sample(list(classes), 2)
     facts = [Literal(attribute, has), Literal(attribute, lacks, positive=False)]
-    facts += [hypernymy(name) for name in rng.sample(list(class_of), min(rng.randint(*options.facts), len(class_of)))]
+    facts += [hypernymy(name) for name in rng.sample(list(class_of), min(rng.randint(*_FACTS), len(class_of)))]
     rng.shuffle(facts)
     statements = []
     for _ in range(options.statements):

@@ -7,8 +7,7 @@ entities are ids (`"per17"`, `"loc3"`, `"org99"`). Two kinds of facts exist:
   employer and one profession, an organisation has one seat and one leader;
 - *episodes*: single events, with named entities or with unnamed dogs and teachers.
 
-Entities are numbered, and facts relate only entities whose numbers differ by at most REACH. A range of numbers is
-therefore a separate world, which the argument `entities` of `facts` can hold out.
+Entities are numbered, and facts relate only entities whose numbers differ by at most REACH.
 """
 
 import json
@@ -243,16 +242,14 @@ def _claim(fact: Fact) -> tuple[str, frozenset[str], str | None]:
 
 
 class _Teller:
-    """A generator of random facts about the entities with numbers from `low` to `high` - 1."""
+    """A generator of random facts."""
 
-    def __init__(self, rng: random.Random, low: int, high: int):
+    def __init__(self, rng: random.Random):
         self.rng = rng
-        self.classes = CLASSES | {kind: tuple(f"{kind.lower()}{i}" for i in range(low, high)) for kind in TYPES}
-        inside = {name for kind in TYPES for name in self.classes[kind]}
-        known = [fact for fact in knowledge() if inside.issuperset(mentions(fact))]
-        self.claims = {_claim(fact) for fact in known}
+        self.classes = CLASSES | {kind: tuple(f"{kind.lower()}{i}" for i in range(PER_TYPE)) for kind in TYPES}
+        self.claims = {_claim(fact) for fact in knowledge()}
         self.by_verb: dict[tuple[str, str], list[Fact]] = {}
-        for fact in known:
+        for fact in knowledge():
             subject = entities()[fact.agents[0].head].type
             self.by_verb.setdefault((fact.predicate, subject), []).append(fact)
 
@@ -332,26 +329,17 @@ def _tellable(fact: Fact) -> bool:
     return content >= 4 and content + function_words(fact) <= 13
 
 
-def facts(n: int, seed: int, entities: tuple[float, float] = (0.0, 1.0)) -> list[Fact]:
-    """`n` random facts. A larger `n` with the same seed and entities gives a longer list with the same beginning.
+def facts(n: int, seed: int) -> list[Fact]:
+    """`n` random facts. A larger `n` with the same seed gives a longer list with the same beginning.
 
-    `entities` is the range of the named entities, as shares of each type. If the training set has the range `(0, 0.8)`,
-    a test set with the range `(0.8, 1)` mentions only people, places and organisations that are not in the training set
-    (given names recur). A fact has 5 to 14 tokens in every language. Facts are distinct, unless the range is so small
-    that new facts are hard to find.
+    A fact has 5 to 14 tokens in every language. Facts are distinct, unless new facts become hard to find.
 
     Raises:
-        ValueError: `n` is negative, or the range is empty or not within 0..1.
+        ValueError: `n` is negative.
     """
-    low, high = (round(share * PER_TYPE) for share in entities)
-    if not (0 <= entities[0] < entities[1] <= 1 and high - low >= 2):
-        raise ValueError(
-            f"entities={entities!r}: expected two shares (from, to) with 0 <= from < to <= 1, at least "
-            f"{2 / PER_TYPE:.3f} apart, such as (0, 0.8) for training and (0.8, 1) for testing"
-        )
     if n < 0:
         raise ValueError(f"n={n}: expected the number of facts to draw, 0 or more")
-    teller = _Teller(random.Random(f"facts {seed}"), low, high)
+    teller = _Teller(random.Random(f"facts {seed}"))
     drawn: list[Fact] = []
     seen: set[Fact] = set()
     repeats = 0

@@ -36,7 +36,7 @@ from xlgrid.study.load import read_lineage
         ("kind: ruletaker", "kind: ruletakr", 6, "did you mean 'ruletaker'"),
         ("full-ft: {}", "full-ft: {options: {rank: 3}}", 8, "unknown option"),
         ("{lr: 2.0e-3}", "{lr: fast}", 12, "lr"),
-        ("{lr: 2.0e-3}", "{curriculum: [{max_dept: 1, share: 0.1}]}", 12, "did you mean 'max_depth'"),
+        ("{lr: 2.0e-3}", "{lrr: 2.0e-3}", 12, "did you mean 'lr'"),
         ("{method: bitfit}, set", "{source: enn}, set", 12, "did you mean 'en'"),
         ("{method: bitfit}, set", "{source: romnce}, set", 12, "did you mean 'romance'"),
         (

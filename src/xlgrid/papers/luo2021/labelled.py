@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -165,6 +165,11 @@ class Unlabelled(Product):
     def origin(self, study: "Study") -> "Origin | None":
         labelled = labelled_in(study, self.task)
         return labelled.origin if labelled else None
+
+    def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
+        origin, task = self.origin(study), study.tasks[self.task].task
+        problem = origin.problem_there(task, self.language, "train", answer) if origin else None
+        return problem and f"{self.task}, {self.language}: {problem}"
 
     def rows(self, study: "Study") -> "pa.Table | None":
         return Data(self.study, self.task, self.language, "train").rows(study)

@@ -13,26 +13,18 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from pydantic import Field
-
 from xlgrid.synthetic import world
 from xlgrid.synthetic.miniatures import wikiann
 from xlgrid.synthetic.miniatures.pairs import sides
-from xlgrid.synthetic.miniatures.wikiann import speaks
+from xlgrid.synthetic.miniatures.wikiann import Options, speaks
 from xlgrid.synthetic.world import Fact
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS: Sequence[str] = ()
 COLUMNS = ("id", "side", "sentence", "gold")
-
-
-class Options(wikiann.Options):
-    """The size of the data, and the differences between the artificial languages."""
-
-    parallel: float = Field(
-        0.5, gt=0, le=1, description="share of the sentences that have a translation in the other pool"
-    )
+# The share of the sentences that have a translation in the other pool.
+_PARALLEL = 0.5
 
 
 class Sentence(NamedTuple):
@@ -63,7 +55,7 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Sentence]:
     Raises:
         ValueError: there are too few distinct facts.
     """
-    counts = [min(size // 2, max(1, round(size * options.parallel / 2))) for size in sizes]
+    counts = [min(size // 2, max(1, round(size * _PARALLEL / 2))) for size in sizes]
     facts = wikiann.draw(options, [size - count for size, count in zip(sizes, counts, strict=True)], named=False)
     rng, sentences, number = Random(f"bucc {options.seed}"), [], 0
     for size, count in zip(sizes, counts, strict=True):

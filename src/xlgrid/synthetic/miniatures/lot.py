@@ -38,6 +38,8 @@ _CASES = ("holds", "negated", "holds", "elsewhere")
 # The number of consecutive draws of known examples after which no new example is expected. As long as half of all
 # possible examples are new, so many known examples in a row practically never happen.
 _ATTEMPTS = 20
+# Share of implicit contexts in training, and in a mix.
+_IMPLICIT = 0.5
 
 _Members = dict[str, tuple[str, ...]]  # class -> its members
 _Meaning = tuple[frozenset[logic.Literal], logic.Literal]  # the sentences of a context in any order, and the statement
@@ -48,23 +50,10 @@ class Options(Strict):
 
     n: PositiveInt = Field(30_000, description="number of examples in all three splits")
     seed: Seed = Field(0, description="decides the generated data")
-    classes: int = Field(4, ge=3, le=4, description="use this many classes, the first ones of a lexicon")
-    members: int = Field(
-        9, ge=3, le=9, description="use at most this many members of each class, the first ones of a lexicon"
-    )
     attributes: int = Field(16, ge=3, le=16, description="use this many adjectives, the first ones of a lexicon")
     distractors: tuple[int, int] = Field(
         (1, 3),
         description="minimum and maximum number of sentences in a context that do not affect the answer, at most 4",
-    )
-    held_out_members: bool = Field(
-        True, description="dev and test ask about the last third of each class, which training never mentions"
-    )
-    implicit: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="share of implicit contexts in training, and in dev and test if `evaluation` is mix",
     )
     evaluation: Literal["implicit", "explicit", "mix"] = Field(
         "implicit", description="contexts of dev and test; the paper's tables: implicit, its code: the mix of training"
@@ -122,14 +111,12 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
     Raises:
         ValueError: the options allow too few distinct examples.
     """
-    members = {name: names[: options.members] for name, names in list(natural.taxonomy().items())[: options.classes]}
-    train_members = held_out = members
-    if options.held_out_members:
-        train_members = {name: names[: -_held_out(names)] for name, names in members.items()}
-        held_out = {name: names[-_held_out(names) :] for name, names in members.items()}
-    share = {"implicit": 1.0, "explicit": 0.0, "mix": options.implicit}[options.evaluation]
+    members = natural.taxonomy()
+    train_members = {name: names[: -_held_out(names)] for name, names in members.items()}
+    held_out = {name: names[-_held_out(names) :] for name, names in members.items()}
+    share = {"implicit": 1.0, "explicit": 0.0, "mix": _IMPLICIT}[options.evaluation]
     splits = (
-        ("train", train_members, train_members, options.implicit),
+        ("train", train_members, train_members, _IMPLICIT),
         ("dev", held_out, members, share),
         ("test", held_out, members, share),
     )
@@ -147,7 +134,8 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
 
 
 def _held_out(members: Sequence[str]) -> int:
-    return max(1, len(members) // 3)
+    """How many members of a class, the last ones, training never mentions."""
+    return len(members) // 3
 
 
 def _fresh(
@@ -166,7 +154,7 @@ def _fresh(
             return example
     raise ValueError(
         f"there are hardly more than {len(known)} distinct examples with {distractors} distractors: lower n, or raise "
-        "members, attributes or distractors"
+        "attributes or distractors"
     )
 
 

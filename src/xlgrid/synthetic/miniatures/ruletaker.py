@@ -2,24 +2,16 @@
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from xlgrid.synthetic import natural, theories
 from xlgrid.synthetic.miniatures.pairs import sides
-from xlgrid.synthetic.theories import Example, from_json, to_json
+from xlgrid.synthetic.theories import Example, Options, from_json, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS = ("not entailment", "entailment")
 COLUMNS = ("context", "question", "label", "config")
-
-
-class Options(theories.Options):
-    """The size and content of generated RuleTaker data."""
-
-    question_form: Literal["statement", "interrogative"] = Field("statement", description="the form of the question")
 
 
 def speaks(code: str) -> bool:
@@ -50,10 +42,9 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     sentences = [context.statement(fact) for fact in example.theory.facts]
     sentences += [context.rule(rule) for rule in example.theory.rules]
     Random(to_json(example)).shuffle(sentences)
-    ask = question.statement if options.question_form == "statement" else question.question
     return {
         "context": context.join(sentences),
-        "question": ask(example.question),
+        "question": question.statement(example.question),
         "label": LABELS[example.label],
         "config": f"depth-{options.max_depth}",
         "depth": example.depth,

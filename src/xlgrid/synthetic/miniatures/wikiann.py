@@ -15,8 +15,6 @@ __all__ = ["COLUMNS", "LABELS", "Options", "draw", "examples", "from_json", "gro
 
 LABELS = NER
 COLUMNS = ("tokens", "ner_tags", "langs", "spans")
-# The share of the entities in the training set if entities are held out.
-_TRAIN_SHARE = 0.8
 
 
 class Options(Dials):
@@ -24,9 +22,6 @@ class Options(Dials):
 
     n: PositiveInt = Field(10_000, description="number of sentences in all three splits")
     seed: Seed = Field(0, description="decides the generated data")
-    held_out_entities: bool = Field(
-        False, description="dev and test mention only entities that training never mentions"
-    )
 
 
 def speaks(code: str) -> bool:
@@ -43,28 +38,18 @@ def draw(options: Options, sizes: Sequence[int], named: bool) -> list[Fact]:
     """Distinct facts for splits of the given sizes, the training split first. If `named`, each fact mentions an entity.
 
     Raises:
-        ValueError: there are too few distinct facts about the entities of a split.
+        ValueError: there are too few distinct facts.
     """
-    if not options.held_out_entities:
-        return _distinct(sum(sizes), options.seed, (0.0, 1.0), named, set())
-    train = _distinct(sizes[0], options.seed, (0.0, _TRAIN_SHARE), named, set())
-    return train + _distinct(sum(sizes[1:]), options.seed, (_TRAIN_SHARE, 1.0), named, set(train))
+    n = sum(sizes)
+    for factor in (2, 4, 8, 16):
+        drawn = dict.fromkeys(world.facts(factor * n, options.seed))
+        distinct = [fact for fact in drawn if world.mentions(fact) or not named]
+        if len(distinct) >= n:
+            return distinct[:n]
+    raise ValueError(f"only {len(distinct)} of {n} distinct facts exist: lower n")
 
 
 examples = partial(draw, named=True)
-
-
-def _distinct(n: int, seed: int, entities: tuple[float, float], named: bool, known: set[Fact]) -> list[Fact]:
-    """`n` distinct facts that are not in `known`, about a range of the entities, given as shares of all entities."""
-    for factor in (2, 4, 8, 16):
-        drawn = dict.fromkeys(world.facts(factor * n, seed, entities) if n else [])
-        fresh = [fact for fact in drawn if fact not in known and (world.mentions(fact) or not named)]
-        if len(fresh) >= n:
-            return fresh[:n]
-    raise ValueError(
-        f"only {len(fresh)} of {n} distinct facts exist about the entities from {entities[0]:.0%} to {entities[1]:.0%} "
-        "of all entities: lower n"
-    )
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:

@@ -2,10 +2,9 @@
 
 The miniature is generated in artificial languages: a context states several facts, and the question asks who, what or
 where it was in one of them. Columns are those of the Hub's google/xquad and of rajpurkar/squad, the English training
-data:
-`data: {hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: &squad {hub: rajpurkar/squad,
-languages: [en]}, dev: *squad}`. A pair (`qa1-qb1`) has the context in the first language and the question in the
-second.
+data: `data: {hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: &squad {hub:
+rajpurkar/squad, languages: [en]}, dev: *squad}`. A pair (`qa1-qb1`) has the context in the first language and the
+question in the second.
 """
 
 import hashlib
@@ -28,6 +27,8 @@ LABELS = ()
 COLUMNS = ("id", "context", "question", "answers")
 # Type of a named entity -> the question word that asks for it.
 QUESTION_WORDS = {"PER": "who", "LOC": "where", "ORG": "what"}
+# Facts of a context, each with another verb.
+_SENTENCES = 3
 # A split draws this many facts for each sentence of its contexts, and this many more.
 _FACTS_PER_SENTENCE, _MORE_FACTS = 2, 60
 
@@ -36,7 +37,6 @@ class Options(wikiann.Options):
     """The size of the data, and the differences between the artificial languages."""
 
     n: int = Field(10_000, gt=0, description="number of questions in all three splits, one for each context")
-    sentences: int = Field(3, ge=1, le=8, description="number of facts in a context, each with a different verb")
 
 
 class Question(NamedTuple):
@@ -59,7 +59,7 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Question]:
     Raises:
         ValueError: there are too few facts for this many questions.
     """
-    pools = [size * options.sentences * _FACTS_PER_SENTENCE + _MORE_FACTS if size else 0 for size in sizes]
+    pools = [size * _SENTENCES * _FACTS_PER_SENTENCE + _MORE_FACTS if size else 0 for size in sizes]
     facts = wikiann.examples(options, pools)
     rng = Random(f"xquad {options.seed}")
     questions: list[Question] = []
@@ -70,7 +70,7 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Question]:
             raise ValueError(
                 f"only {len(askable)} of {len(pool)} facts suit a question, but {size} are needed: lower n"
             )
-        questions += [_in_context(fact, name, pool, options.sentences, rng) for fact, name in askable[:size]]
+        questions += [_in_context(fact, name, pool, rng) for fact, name in askable[:size]]
     return questions
 
 
@@ -86,10 +86,10 @@ def _entity_to_ask_for(fact: Fact, rng: Random) -> str | None:
     return rng.choice(names) if names and len(arguments) > 1 and not fact.content else None
 
 
-def _in_context(fact: Fact, entity: str, pool: Sequence[Fact], sentences: int, rng: Random) -> Question:
+def _in_context(fact: Fact, entity: str, pool: Sequence[Fact], rng: Random) -> Question:
     """A question about a fact. The context also has facts of the pool with other verbs, in random order."""
     chosen = {fact.predicate: fact}
-    while len(chosen) < sentences:
+    while len(chosen) < _SENTENCES:
         other = rng.choice(pool)
         chosen.setdefault(other.predicate, other)
     facts = list(chosen.values())
