@@ -1,14 +1,15 @@
 """A method with parameters of a language, for tests of the core, which has none."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from xlgrid.methods import METHODS
-from xlgrid.methods.method import AdapterFormat, Method
+from xlgrid.methods.method import AdapterFormat, Method, of_encoders_only
 
 
 def files(folder: str | Path) -> list[str]:
@@ -22,12 +23,14 @@ class Queries(Method):
     With `tune: query`, MLM runs train them alone. Examples may be read a second time in the language `parallel`.
     """
 
-    decoders: ClassVar = "none"
     adapter_format: ClassVar[AdapterFormat | None] = SimpleNamespace(TEXT_OPTIONS="{tune: query}", files=files)
 
     tune: str = "all"
     own: str = ".query."
     parallel: str = ""
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        return of_encoders_only(config)
 
     def trains(self, name: str) -> bool:
         return self.trains_head or self.is_language_specific(name)
