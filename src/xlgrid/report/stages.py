@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from xlgrid.data.downloads import ALL_DOWNLOADS, Download
 from xlgrid.products import kinds
 
 # The rules that make files which a study names in `downloads`; no product of a study is among them.
-_DOWNLOADS = ("download", "download_archive", "unpack", "join_bitext", "by_hand")
+_KINDS: list[type[Download]] = [Download, *ALL_DOWNLOADS.own.values()]
+_DOWNLOADS = ("download_archive", *(rule for kind in _KINDS for rule in kind.rules))
 # Stage -> the rules of its file in rules/.
 RULES = {
     stage: (*(rule for kind in kinds() if kind.stage == stage for rule in kind.rules), *others)

@@ -81,7 +81,6 @@ class SpanHead(Head):
     token_columns = ("first", "last")
     inputs_allowed = (2, 2)
     has_labels = False
-    has_answers = True
     has_stride = True
     # Tokens outside of the context have probability 0, so the loss cannot spread probability over all tokens.
     allows_smoothing = False
