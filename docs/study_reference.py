@@ -21,7 +21,7 @@ from xlgrid.data import tokenizer
 from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.study import encoders
 from xlgrid.study.schema import Study
-from xlgrid.tasks import TASKS
+from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.imported import ALL_IMPORTED
 from xlgrid.training.recipe import Training
 
@@ -264,7 +264,7 @@ def tasks() -> Iterator[str]:
     )
     kinds: dict[str, list[str]] = {}
     schemas: dict[str, Json] = {}
-    for name, task in TASKS.items():
+    for name, task in ALL_TASKS.own.items():
         options = task.Options.model_json_schema()
         key = json.dumps(options)
         kinds.setdefault(key, []).append(name)
@@ -459,7 +459,7 @@ def schema() -> Json:
         definitions[name]["properties"][keys] = {"description": said["description"], "$ref": "#/$defs/Training"}
     of_methods = {base: method_options(method) for base, method in ALL_METHODS.own.items()}
     of_tasks = {}
-    for kind, task in TASKS.items():
+    for kind, task in ALL_TASKS.own.items():
         of_tasks[kind] = task.Options.model_json_schema()
         definitions |= of_tasks[kind].pop("$defs", {})
     definitions["MethodEntry"]["required"] = []

@@ -10,7 +10,6 @@ from xlgrid.heads.embed import EmbedHead, MiningHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import Metric
-from xlgrid.heads.seq2seq import Seq2SeqHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
@@ -27,7 +26,6 @@ HEADS: dict[str, Head] = {
         ChoiceHead(),
         MlmHead(),
         PerplexityHead(),
-        Seq2SeqHead(),
         EmbedHead(),
         MiningHead(),
     )

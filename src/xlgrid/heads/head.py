@@ -7,7 +7,7 @@ Nothing outside this package asks which head a task has.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -94,11 +94,8 @@ class Head(ABC):
     modules: ClassVar[tuple[str, ...]] = ()  # the modules of these models that an encoder may come without
     # The model has one output per label, so that other labels need another model
     output_per_label: ClassVar[bool] = False
-    # The model is an encoder-decoder, both parts of which are made from the encoder
-    has_decoder: ClassVar[bool] = False
     # The head reads the first token of the encoder's last layer, and no other
     reads_first_token: ClassVar[bool] = False
-    passed_share: ClassVar[float] = 1.0  # the share of an example's tokens that pass a layer of the model
     # The share of tokens at which a language model's output embeddings are computed
     output_share: ClassVar[float] = 0.0
 
@@ -245,6 +242,15 @@ class Head(ABC):
         """What is unusual about the rows of a file but no error, each as a clause for the log of the data."""
         return []
 
+    def problems_of_grid(self, study: Any, task: str, grid: str) -> Iterator[str]:
+        """What is wrong with a grid that names a task with the head, each as `place: what is wrong`.
+
+        Args:
+            study: the study, whose names exist.
+            task, grid: the names of the task and of the grid in the study.
+        """
+        yield from ()
+
     def unscorable(self, options: Any, targets: Sequence[Sequence["Language"]]) -> list[str]:
         """Why some targets of a task cannot be scored, each as `option: what is wrong`, for the settings of evaluation `options`.
         A target has one language, or the two of a pair."""
@@ -355,6 +361,24 @@ class Head(ABC):
         import transformers
 
         return getattr(transformers, f"{family}For{self.model_suffix}")
+
+    def described(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The configuration of the head's model, as `Method.misfit` reads it: that of the encoder, with what the head changes in it.
+
+        Args:
+            config: the contents of the encoder's config.json, or some of them; or the configuration of a model with the head.
+        """
+        return config
+
+    def computed(self, model: "PreTrainedModel", name: str, is_output: bool) -> tuple[float, float]:
+        """How often a training step and an evaluation multiply by a parameter, each per token of an example, for estimates of cost.
+
+        Args:
+            name: the parameter, by its name in `xlgrid.models.deltas.named_parameters`. It is in a layer, or else `is_output`.
+            is_output: whether it is the output embeddings of a language model.
+        """
+        share = self.output_share if is_output else 1.0
+        return share, share
 
     def settings(self, labels: int) -> dict[str, int]:
         """The entries of a model's configuration that the head needs, for a task with so many labels."""

@@ -3,9 +3,9 @@
 For example: a language has no module or two modules, or a method or head does not support the encoder's family.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xlgrid.heads.families import ADDED, MODULES
 from xlgrid.heads.probe import head_problem, type_problem
@@ -40,10 +40,11 @@ def families(study: "Study") -> Iterator[str]:
     for name, grid in study.grids.items():
         for encoder in grid.encoder:
             config = configs[encoder]
-            if not config or types[encoder]:
+            if types.get(encoder):
                 continue
             tasks = _tasks(study, grid)
-            problems = {task: head_problem(config, study.tasks[task].task.head) for task in [*chain(*tasks.values())]}
+            heads = {task: study.tasks[task].task.head for task in chain(*tasks.values())}
+            problems = {task: head_problem(config, head) for task, head in heads.items() if config}
             yield from (
                 f"grids.{name}: task {task}, encoder {encoder}: {problem}"
                 for task, problem in problems.items()
@@ -51,10 +52,15 @@ def families(study: "Study") -> Iterator[str]:
             )
             for key, of_method in tasks.items():
                 method = study.methods[key].method
-                # Whether a method fits an encoder depends only on whether the task is text.
-                task = next((task for task in of_method if not problems[task]), None)
-                if task and (problem := misfit_of_method(config, method, study.tasks[task].task.head)):
-                    yield f"grids.{name}: method {key}, encoder {encoder}: {problem}"
+                # Whether a method fits an encoder depends only on whether the task is text, and on what the head changes.
+                asked: list[Mapping[str, Any]] = []
+                for head in (heads[task] for task in of_method if not problems.get(task)):
+                    if not (described := head.described(config)) or described in asked:
+                        continue
+                    asked.append(described)
+                    if problem := misfit_of_method(config, method, head):
+                        yield f"grids.{name}: method {key}, encoder {encoder}: {problem}"
+                        break
 
 
 def _tasks(study: "Study", grid: "Grid") -> dict[str, list[str]]:

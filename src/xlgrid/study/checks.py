@@ -38,14 +38,13 @@ def problems(study: "Study") -> list[str]:
         check_starts.begun,
         _names,
         _untrained,
-        _decoders,
         _architectures,
         _held_out,
         check_starts.first_tasks,
         check_starts.grids,
         check_encoders.grids,
         check_encoders.families,
-        _methods,
+        _parts,
         check_data.derived_data,
         check_data.available,
         check_data.scored,
@@ -220,30 +219,13 @@ def _untrained(study: "Study") -> Iterator[str]:
                     )
 
 
-def _methods(study: "Study") -> Iterator[str]:
-    """Each method accepts the tasks and sources of its grids."""
+def _parts(study: "Study") -> Iterator[str]:
+    """Each method and each head accepts its grids."""
     for name, grid in study.grids.items():
         for key in grid.method:
             yield from study.methods[key].method.problems(study, key, name)
-
-
-def _decoders(study: "Study") -> Iterator[str]:
-    """Encoder-decoder tasks have methods that support encoder-decoders, and these methods have no `start`."""
-    for name, grid in study.grids.items():
-        for key in grid.method:
-            entry, place = study.methods[key], f"grids.{name}.method"
-            models = entry.method.decoders
-            with_decoder = [task for task in grid.task if study.tasks[task].task.head.has_decoder]
-            without = [task for task in grid.task if task not in with_decoder]
-            if with_decoder and models == "none":
-                yield f"{place}: {key} is not for the encoder-decoders of task {with_decoder[0]}: name full-ft, bitfit or seq2seq"
-            elif with_decoder and entry.start:
-                yield (
-                    f"{place}: runs of {key} begin with an MLM run, but the encoder-decoders of task {with_decoder[0]} "
-                    "can begin only with an encoder: leave out `start`"
-                )
-            elif without and models == "only":
-                yield f"{place}: {key} is for encoder-decoders, but task {without[0]} has no decoder: use two grids"
+        for task in grid.task:
+            yield from study.tasks[task].task.head.problems_of_grid(study, task, name)
 
 
 def _architectures(study: "Study") -> Iterator[str]:

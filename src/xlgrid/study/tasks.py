@@ -68,7 +68,7 @@ class TaskEntry(Columns):
         None,
         description="how the runs of the task use the parts of a mix. shares: the parts are parallel, and each "
         "example comes from one of them; whole: all rows of each part (translate-train-all); absent: `whole` for "
-        "kinds `mlm` and `seq2seq`, else `shares`",
+        "kinds whose examples have no labels, such as `mlm`, else `shares`",
     )
     parallel: str | None = Field(
         None,

@@ -1,14 +1,14 @@
 """A method with parameters of a language, for tests of the core, which has none."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from xlgrid.base.settings import Strict
 from xlgrid.methods import METHODS
-from xlgrid.methods.method import Method
+from xlgrid.methods.method import Method, of_encoders_only
 from xlgrid.training.imported import ALL_IMPORTED, ImportedRuns
 
 
@@ -19,11 +19,12 @@ class Queries(Method):
     With `tune: query`, MLM runs train them alone. Examples may be read a second time in the language `parallel`.
     """
 
-    decoders: ClassVar = "none"
-
     tune: str = "all"
     own: str = ".query."
     parallel: str = ""
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        return of_encoders_only(config)
 
     def trains(self, name: str) -> bool:
         return self.trains_head or self.is_language_specific(name)

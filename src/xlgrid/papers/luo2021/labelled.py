@@ -168,7 +168,7 @@ class Unlabelled(Product):
 
     def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
         origin, task = self.origin(study), study.tasks[self.task].task
-        problem = origin and origin.problem_there(task, self.language, "train", answer)
+        problem = origin.problem_there(task, self.language, "train", answer) if origin else None
         return problem and f"{self.task}, {self.language}: {problem}"
 
     def rows(self, study: "Study") -> "pa.Table | None":

@@ -37,10 +37,6 @@ class MBart(Architecture):
     def model_type(self) -> str:
         return "mbart"
 
-    @property
-    def has_decoder(self) -> bool:
-        return True
-
     def problems(self, use: Use) -> Iterator[tuple[str, str]]:
         for method, (base, is_started) in use.methods.items():
             if base != "full-ft" or is_started:

@@ -196,7 +196,7 @@ def test_another_order_of_norms_is_refused() -> None:
         model_class("xmod", HEADS["mlm"])(config)
 
 
-@pytest.mark.parametrize("head", [name for name in HEADS if name != "perplexity" and not HEADS[name].has_decoder])
+@pytest.mark.parametrize("head", [name for name in HEADS if name != "perplexity"])
 def test_every_head_passes_the_routes_on(head: str) -> None:
     config = transformers_model().config
     model = model_class("xmod", HEADS[head])(config).eval()

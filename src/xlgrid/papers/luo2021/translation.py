@@ -6,18 +6,27 @@ de-en}, rename: {"translation.{first}": source, "translation.{second}": target}}
 languages of the pair. A language alone has its own sentences as targets.
 """
 
+import sys
 from functools import partial
 from typing import Any
 
+from xlgrid.papers.luo2021.seq2seq import HEAD
+from xlgrid.papers.luo2021.seq2seq.bleu import Scoring
+from xlgrid.synthetic.miniatures import wikiann
 from xlgrid.synthetic.miniatures.pairs import sides
-from xlgrid.synthetic.miniatures.wikiann import Options, draw, from_json, group, speaks, to_json
+from xlgrid.synthetic.miniatures.wikiann import draw, from_json, group, speaks, to_json
 from xlgrid.synthetic.world import Fact
+from xlgrid.tasks import Task
 
-__all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
+__all__ = ["COLUMNS", "LABELS", "TASK", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS = ()
 COLUMNS = ("source", "target")
 examples = partial(draw, named=False)
+
+
+class Options(wikiann.Options, Scoring):
+    """Size and content of the generated data, and how predictions are made and scored."""
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
@@ -28,3 +37,7 @@ def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
     """
     source, target = (options.language(code).sentence(fact) for code in sides(language))
     return {"source": source, "target": target}
+
+
+_THIS: Any = sys.modules[__name__]
+TASK = Task("translation", COLUMNS[:1], COLUMNS[1], LABELS, (), HEAD, Options, _THIS, tokens=60)
