@@ -18,7 +18,7 @@ from xlgrid.data.remarks import strings
 from xlgrid.data.streams import Progress
 from xlgrid.data.text import END, End, differ
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import IS_DEV
+from xlgrid.heads.head import FILE
 from xlgrid.heads.tokens import PARALLEL_IDS
 from xlgrid.tasks import Columns, Task, task
 from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, HoldOut
@@ -71,7 +71,7 @@ def tokenize(
         data: one of these:
             - the file of the split, and optionally a file with the same examples in another language (parallel
               examples), whose tokens become the column `PARALLEL_IDS`;
-            - the files of the test set and of the dev set, for heads that read the dev set in evaluation;
+            - the files of the splits that the head reads together (`Head.splits`);
             - a text with the columns `id` and `text`;
             - two parallel texts, where rows with the same id are translations. Each input has both rows.
         tokenizer: the folder of the tokenizer.
@@ -105,13 +105,14 @@ def tokenize(
     if described.target and len(data) > 1:
         parallel = _parallel(data[0], data[1], described)
         data = data[:1]
-    if len(data) > 1 and not head.reads_dev:
+    has_splits = len(head.splits("test")) > 1
+    if len(data) > 1 and not has_splits:
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
     loaded = load_tokenizer(tokenizer)
     check_tokenizer(loaded, tokenizer, described, max_length)
     encoding = Encoding(loaded, max_length, one_separator, stride, documents, lines)
-    if head.reads_dev:
-        parts = _with_dev(*data)
+    if has_splits:
+        parts = _in_turn(data)
     else:
         parts = _side_by_side(data, described.inputs, dev_rows) if len(data) > 1 else tables(data[0], BATCH)
     first = next(parts)
@@ -217,10 +218,10 @@ class Forms:
 def _check_files(data: Sequence[str | Path], described: Task, kind: str) -> None:
     """Raise ValueError if the number of files does not suit the task."""
     where = " and ".join(map(str, data))
-    if described.head.reads_dev and len(data) != 2:
-        raise ValueError(
-            f"a task of kind {kind} takes the files of the test set and of the dev set, got {where}: give both"
-        )
+    splits = described.head.splits("test")
+    if len(splits) > 1 and len(data) != len(splits):
+        sets = " and ".join(f"of the {split} set" for split in splits)
+        raise ValueError(f"a task of kind {kind} takes the files {sets}, got {where}: give a file for each")
     if described.target and len(data) > (1 if described.choices else 2):
         raise ValueError(
             f"a task of kind {kind} takes {'one file' if described.choices else 'a file, and perhaps one of parallel examples'}, got "
@@ -240,13 +241,13 @@ def _remarks(encoding: Encoding, described: Task, inputs: int) -> Iterator[str]:
         yield f"{encoding.lost_words:,} words have no token, and are read as an unknown one"
 
 
-def _with_dev(test: str | Path, dev: str | Path) -> Iterator["pa.Table"]:
-    """The rows of the test set, then those of the dev set, with the column `IS_DEV`, in parts."""
+def _in_turn(data: Sequence[str | Path]) -> Iterator["pa.Table"]:
+    """The rows of one file after the other, with the column `FILE`, in parts."""
     import pyarrow as pa
 
-    for number, path in enumerate((test, dev)):
+    for number, path in enumerate(data):
         for table in tables(path, BATCH):
-            yield table.append_column(IS_DEV, pa.array([number] * table.num_rows, pa.int32()))
+            yield table.append_column(FILE, pa.array([number] * table.num_rows, pa.int32()))
 
 
 def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows: int) -> Iterator["pa.Table"]:

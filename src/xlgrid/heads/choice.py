@@ -21,7 +21,6 @@ class ChoiceHead(RowHead):
     name = "choice"
     model_suffix = "MultipleChoice"
     inputs_allowed = (1, None)
-    has_choices = True
 
     def problems(self, task: TaskColumns) -> list[str]:
         problems = super().problems(task)
@@ -30,6 +29,10 @@ class ChoiceHead(RowHead):
                 f"`labels` has {len(task.labels)} names for {len(task.choices)} `choices`: give one for each, in their order"
             )
         return problems
+
+    def problems_of_choices(self, task: TaskColumns) -> list[str]:
+        count = len(task.choices)
+        return [] if count > 1 else [f"`choices` has {count} columns, expected at least 2"]
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
@@ -47,3 +50,7 @@ class ChoiceHead(RowHead):
             name: [inputs[at : at + count] for at in range(0, len(inputs), count)] for name, inputs in columns.items()
         }
         return columns | {"label": [task.labels.index(str(row[task.target])) for row in rows]}
+
+    def shaped(self, inputs: Any, rows: int) -> Any:
+        """[rows, choices, longest]."""
+        return inputs.reshape(rows, -1, inputs.shape[-1])

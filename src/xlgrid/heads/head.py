@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 # How a mix takes its parts: each example from one of them, or all rows of each.
 Mix = Literal["shares", "whole"]
-# The column that tells rows of the dev set, 1, from those of the test set, 0, where a head reads both in evaluation.
-IS_DEV = "is_dev"
+# The column of a table to encode that has the number of each row's file, where a tokens file has the rows of several splits.
+FILE = "file"
 
 
 class NoOptions(Strict):
@@ -72,19 +72,13 @@ class Head(ABC):
     inputs_allowed: ClassVar[tuple[int, int | None]] = (1, 1)
     has_target: ClassVar[bool] = True  # the data have a column with the answers
     has_labels: ClassVar[bool] = True  # the target names labels of the task
-    has_choices: ClassVar[bool] = False  # some of the input columns are choices
-    # The target is the answers to a question, of which there may be none (`prepared`)
-    has_answers: ClassVar[bool] = False
     has_pairs_only: ClassVar[bool] = False  # each row of the data is in two languages, and files are named by pairs
     reads_words: ClassVar[bool] = False  # the input is a list of words, for each of which the target has a label
-    further_columns: ClassVar[tuple[str, ...]] = ()  # columns of the data beside those of the task
 
     # Tokens files. The columns of `fields` that have one value per token; the others have one value per row.
     token_columns: ClassVar[tuple[str, ...]] = ()
     # Two windows of a long example share tokens, whose number the study's `stride` gives
     has_stride: ClassVar[bool] = False
-    # The tokens of a test set are those of the dev set, too, on which a cell chooses what its predictions depend on.
-    reads_dev: ClassVar[bool] = False
     # How a mix may take its parts, the default first. `shares`: each example comes from one of the parts, which have the same examples;
     # `whole`: the mix has all rows of each part.
     mixes: ClassVar[tuple[Mix, ...]] = ("shares", "whole")
@@ -143,16 +137,27 @@ class Head(ABC):
             problems.append("there is no answer to predict, so leave out `target`")
         if self.has_labels and len(task.labels) < 2:
             problems.append(f"`labels` has {len(task.labels)} names, expected at least 2")
-        if self.has_choices and len(task.choices) < 2:
-            problems.append(f"`choices` has {len(task.choices)} columns, expected at least 2")
-        for name, expected in (("labels", self.has_labels), ("choices", self.has_choices)):
-            if getattr(task, name) and not expected:
-                problems.append(f"there are no {name}, so leave out `{name}`")
+        if task.labels and not self.has_labels:
+            problems.append("there are no labels, so leave out `labels`")
+        problems += self.problems_of_choices(task)
         for name, values in (("`inputs` and `choices`", task.inputs), ("`labels`", task.labels)):
             doubles = sorted({value for value in values if values.count(value) > 1})
             if doubles:
                 problems.append(f"{', '.join(map(repr, doubles))} occurs twice in {name}")
         return problems
+
+    def problems_of_choices(self, task: TaskColumns) -> list[str]:
+        """The mistakes in the columns of the choices, as those of `problems`. Only some heads have choices."""
+        return ["there are no choices, so leave out `choices`"] if task.choices else []
+
+    def columns(self, task: TaskColumns) -> list[str]:
+        """The columns of the data that the head reads."""
+        return [*task.inputs, *filter(None, [task.target])]
+
+    def splits(self, split: str) -> tuple[str, ...]:
+        """The splits whose rows a tokens file of a split has: the split, and those on which a cell chooses what its predictions
+        depend on. In the table to encode, the column `FILE` tells the rows of several splits apart."""
+        return (split,)
 
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
@@ -178,7 +183,13 @@ class Head(ABC):
 
         Args:
             unanswerable, misplaced: see `xlgrid.data.origins.origin.Origin`.
+
+        Raises:
+            ValueError: one of these is given, but the rows are no questions.
         """
+        for key, value in (("unanswerable", unanswerable), ("misplaced", misplaced)):
+            if value:
+                raise ValueError(f"`{key}` is about questions, and {task.name} has none: leave it out")
         return table, {}
 
     def in_form(self, table: "pa.Table", task: TaskColumns, normalized: Normalized) -> "pa.Table":
@@ -225,7 +236,7 @@ class Head(ABC):
         Raises:
             ValueError: a column is missing; the message names `where` and the nearest column.
         """
-        columns = [*task.inputs, *([task.target] if task.target else []), *self.further_columns]
+        columns = self.columns(task)
         for column in columns:
             if column not in table.column_names:
                 raise ValueError(
@@ -322,10 +333,14 @@ class Head(ABC):
         arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
         if token_types:
             arrays["token_type_ids"] = (real & (at >= tokens.contexts[inputs][:, None])).astype(np.int64)
-        if tokens.inputs_per_row > 1:
-            arrays = {name: array.reshape(len(rows), tokens.inputs_per_row, -1) for name, array in arrays.items()}
+        arrays = {name: self.shaped(array, len(rows)) for name, array in arrays.items()}
         arrays["labels"] = self.batch_labels(tokens, rows, arrays, positions)
         return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
+
+    def shaped(self, inputs: Any, rows: int) -> Any:
+        """An array or tensor of a batch, [inputs, longest], in the shape that the model reads: [rows, longest] where each row has one
+        input."""
+        return inputs
 
     def evaluation_batch(
         self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from xlgrid.data.downloads import ALL_DOWNLOADS, Download
 from xlgrid.products import kinds
 from xlgrid.training.imported import ALL_IMPORTED
 
 # The rules that make files which a study names in `downloads`; no product of a study is among them.
-_DOWNLOADS = ("download", "download_archive", "unpack", "join_bitext", "by_hand")
+_KINDS: list[type[Download]] = [Download, *ALL_DOWNLOADS.own.values()]
+_DOWNLOADS = ("download_archive", *(rule for kind in _KINDS for rule in kind.rules))
 _IMPORTS = tuple(kind.rule for kind in ALL_IMPORTED.own.values())
 # Stage -> the rules of its file in rules/, and those of papers.
 RULES = {

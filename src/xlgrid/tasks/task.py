@@ -83,8 +83,7 @@ class Task(TaskColumns):
     def columns(self) -> tuple[str, ...]:
         """The columns that its files of data keep, where the source has them: further ones of generated data, and ids."""
         generated = self.generator.COLUMNS if self.generator else ()
-        read = (*self.inputs, *filter(None, [self.target]), *self.head.further_columns)
-        return tuple(dict.fromkeys((*generated, *read, "depth", "id")))
+        return tuple(dict.fromkeys((*generated, *self.head.columns(self), "depth", "id")))
 
     @property
     def metrics(self) -> tuple[str, ...]:

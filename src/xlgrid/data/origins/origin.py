@@ -195,9 +195,11 @@ class Origin(Strict):
         for label in self.labels.values():
             if label not in known:
                 raise ValueError(unknown(f"label of {task.name} in `labels`", label, known))
-        for key in ("unanswerable", "misplaced"):
-            if getattr(self, key) and not task.head.has_answers:
-                raise ValueError(f"`{key}` is about questions, and {task.name} has none: leave it out")
+        if self.unanswerable or self.misplaced:
+            import pyarrow as pa
+
+            # A head without questions refuses these, whatever the rows.
+            task.head.prepared(pa.table({name: [] for name in task.columns}), task, self.unanswerable, self.misplaced)
 
 
 def check_braces(key: str, pattern: str | None, names: tuple[str, ...]) -> None:

@@ -11,12 +11,15 @@ from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.embed import search
 from xlgrid.heads.embed.head import SIDE, Embedding, EmbeddingHead
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import IS_DEV, TaskColumns, check_integers
+from xlgrid.heads.head import FILE, TaskColumns, check_integers
 from xlgrid.heads.metrics import MINING_F1, Outcome
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# The column that tells rows of the dev set, 1, from those of the test set, 0.
+IS_DEV = "is_dev"
 
 
 class Mining(Embedding):
@@ -54,9 +57,14 @@ class MiningHead(EmbeddingHead):
 
     name = "embed-mining"
     all_metrics = (MINING_F1,)
-    reads_dev = True
-    further_columns = ("id", SIDE, "gold")
     options = Mining
+
+    def columns(self, task: TaskColumns) -> list[str]:
+        return [*super().columns(task), "id", SIDE, "gold"]
+
+    def splits(self, split: str) -> tuple[str, ...]:
+        """The threshold is chosen on the dev set."""
+        return (split, "dev")
 
     def texts(self, task: TaskColumns) -> Sequence[str]:
         return [*task.inputs, "id"]
@@ -113,7 +121,7 @@ class MiningHead(EmbeddingHead):
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
         """A row for each sentence. The column `is_dev` tells the dev set."""
         sentences = table[task.inputs[0]].to_pylist()
-        kept = {name: table[name].to_pylist() for name in (SIDE, IS_DEV, "id", "gold")}
+        kept = {name: table[name].to_pylist() for name in (SIDE, "id", "gold")} | {IS_DEV: table[FILE].to_pylist()}
         return {**encoding.cut([sentences], task.inputs[0]), "sentence": sentences, **kept}
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[search.Vectors]) -> list[Outcome]:

@@ -70,7 +70,6 @@ class SpanHead(Head):
     token_columns = ("first", "last")
     inputs_allowed = (2, 2)
     has_labels = False
-    has_answers = True
     has_stride = True
     # The tokens outside of a context have no probability, whatever the loss.
     allows_smoothing = False
