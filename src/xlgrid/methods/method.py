@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads import ALL_HEADS
@@ -13,14 +12,6 @@ from xlgrid.heads.tokens import Tokens
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
-
-
-class AdapterFormat(Protocol):
-    """The format of a folder in which people share adapters, such as `xlgrid.papers.pfeiffer2020.madx.adapterhub`."""
-
-    TEXT_OPTIONS: str  # the options of a method whose adapters MLM runs train, as in a study
-
-    def files(self, folder: str | Path) -> list[str]: ...
 
 
 @dataclass(frozen=True)
@@ -34,8 +25,6 @@ class Method:
 
     # Whether there are runs of the method. Only `as-is` has no runs: it evaluates encoders as they are.
     is_trained: ClassVar[bool] = True
-    # The format in which runs of the method are read (`MethodEntry.imported`); None if others share none.
-    adapter_format: ClassVar[AdapterFormat | None] = None
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """Why the method is not for an encoder, or for the model of a head, as a sentence that says what to do instead; None if it is.

@@ -207,8 +207,8 @@ def _checkpoints(plan: "Plan") -> Iterator[str]:
             assert start
             if study.methods[start.method].imported:
                 yield (
-                    f"grids.{name}.checkpoints: cells of {method} are evaluated with the language adapters of method "
-                    f"{start.method}, which are `imported` and have no steps: leave out `checkpoints` or `imported`"
+                    f"grids.{name}.checkpoints: cells of {method} are evaluated with the runs of method {start.method}, "
+                    "which are imported and have no steps: leave out `checkpoints`, or train these runs here"
                 )
                 continue
             texts = {start.of_target(t, s): t for t, s in product(study.targets(grid), study.sources(grid))}
