@@ -1,4 +1,5 @@
-"""The masks of structured attention, drawn by the methods' own code (Foroutan et al. 2023, figures 2 and 3)."""
+"""Figures of the masks of structured attention, computed by the code of the methods (Foroutan et al. 2023, figures 2,
+3)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -19,19 +20,19 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 FIRST = "first"
-# The parts of a matrix; the row and the column of the first token are in neither of the other two.
+# The parts of a matrix. The row and the column of the first token belong to neither of the other two.
 PARTS = ("within a segment", "between the two", "first token")
-# Inches of one cell of a mask.
+# The size of a cell of a mask in inches.
 CELL = 0.17
 
 
 class Masks(Exhibit):
-    """M1 and M2 of methods with structured attention, as a step of training draws them; needs no results."""
+    """The masks M1 and M2 of methods with structured attention in one training step. The exhibit needs no results."""
 
     kind: Literal["masks"] = "masks"
     methods: tuple[str, ...] = Field(min_length=1, description="methods of the study with structured attention")
-    context: PositiveInt = Field(default=7, description="tokens of the context, the first one, [CLS], included")
-    question: PositiveInt = Field(default=5, description="tokens of the question")
+    context: PositiveInt = Field(default=7, description="number of tokens of the context, including [CLS]")
+    question: PositiveInt = Field(default=5, description="number of tokens of the question")
     seed: NonNegativeInt = Field(1, description="decides which cells are masked")
     is_table: ClassVar[bool] = False
 
@@ -47,14 +48,14 @@ class Masks(Exhibit):
         return Rendering(self.sheet(weights), weights, partial(draw, weights, self.context, self.title))
 
     def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":
-        """Each weight of each mask of one input in two languages, as a step of training draws it.
+        """The weights of the masks of one input in two languages in one training step.
 
         Args:
             methods: name -> method of the study.
 
         Returns:
-            Columns `method`, `mask` (M1, M2), `query` and `key` (tokens: `first`, then c2, c3, ... of the context, then q1,
-            q2, ... of the question), `kept` (1, or 0 where the weight is masked).
+            A row per weight, with the columns `method`, `mask` (M1, M2), `query` and `key` (the tokens `first`, c2, c3,
+            ... of the context, and q1, q2, ... of the question), and `kept` (1, or 0 if the weight is masked).
         """
         import numpy as np
         import pandas as pd
@@ -69,7 +70,7 @@ class Masks(Exhibit):
         for name in self.methods:
             method = methods[name].method
             segments = Segments(np.array([self.context]), ("a", "b"), np.array([[0, 1]], np.int16), length)
-            # Drawing a figure must not change what others draw from this generator.
+            # A figure must not change the state of torch's global generator.
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
                 masks = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
@@ -82,7 +83,7 @@ class Masks(Exhibit):
         return pd.DataFrame(rows)
 
     def sheet(self, weights: "pd.DataFrame") -> "Sheet":
-        """A table of the share of weights that each mask keeps, in percent, from the weights that `weights` returns."""
+        """A table of the share of weights that each mask keeps, in percent, from the result of `weights`."""
         from xlgrid.exhibits.drawing.sheet import Sheet, number
 
         questions = weights[["query", "key"]].map(lambda token: token[0] == "q")
@@ -93,19 +94,20 @@ class Masks(Exhibit):
         texts = [number(100 * n / of, 0) for n, of in zip(entries["sum"], entries["size"], strict=True)]
         hover = [f"{n} of {of} cells" for n, of in zip(entries["sum"], entries["size"], strict=True)]
         notes = (
-            f"Cells that are not masked, in percent, for a context of {self.context} tokens, a question of {self.question}, "
-            f"and seed {self.seed}; first token: its row and its column."
+            f"Cells that are not masked, in percent, for a context of {self.context} tokens, a question of "
+            f"{self.question}, and seed {self.seed}; first token: its row and its column."
         )
         entries = entries.assign(text=texts, state="complete", hover=hover)
         return Sheet(self.title, self.caption, notes, ("method", "mask"), [(part,) for part in PARTS], entries)
 
 
 def draw(weights: "pd.DataFrame", context: int, title: str = "") -> "Axes":
-    """A panel for each mask, queries as rows and keys as columns: black where attention is, white where it is masked.
+    """Draw a panel for each mask, with queries as rows and keys as columns. Cells with attention are black, masked
+    cells are white.
 
     Args:
-        weights: as `Masks.weights` returns them.
-        context: tokens of the context.
+        weights: the result of `Masks.weights`.
+        context: the number of tokens of the context.
 
     Returns:
         The first panel.

@@ -22,7 +22,7 @@ def test_a_cell_names_the_embeddings_of_an_added_language() -> None:
         ({"tune": "task"}, "option tune must be one of shared, language"),
         ({"tune": "language", "overlap": "none"}, "option overlap must be one of copy, random"),
         ({"tune": "language", "embedding_norm": "yes"}, "option embedding_norm must be one of frozen, trained"),
-        ({"overlap": "random"}, "overlap: with `tune: shared` the embeddings do not train"),
+        ({"overlap": "random"}, "overlap: embeddings do not train with `tune: shared`"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:
