@@ -19,9 +19,10 @@ from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import ALL_ARCHITECTURES
 from xlgrid.data import tokenizer
 from xlgrid.methods import ALL_METHODS, Method
-from xlgrid.study import adapters, encoders
+from xlgrid.study import encoders
 from xlgrid.study.schema import Study
 from xlgrid.tasks import ALL_TASKS
+from xlgrid.training.imported import ALL_IMPORTED
 from xlgrid.training.recipe import Training
 
 ROOT = Path(__file__).parents[1]
@@ -174,10 +175,12 @@ KINDS = {
 
 # Class of one of several kinds of entries -> what tells it from the others.
 MEMBERS = KINDS | NAMES
+MEMBERS |= {kind.__name__: key for kinds in (encoders.MEMBERS, tokenizer.MEMBERS) for key, kind in kinds.items()}
+# The key that the entries of a class require tells them from the others.
 MEMBERS |= {
-    kind.__name__: key
-    for kinds in (encoders.MEMBERS, tokenizer.MEMBERS, adapters.MEMBERS)
-    for key, kind in kinds.items()
+    name: model["required"][0]
+    for kind in ALL_IMPORTED.own.values()
+    for name, model in kind.model_json_schema().get("$defs", {}).items()
 }
 
 

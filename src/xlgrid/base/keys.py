@@ -45,4 +45,5 @@ def describe(schema: dict[str, Any], handler: GetJsonSchemaHandler, added: Exten
         value = handler(kind.__pydantic_core_schema__)
         # A root model is what it holds.
         value = handler.resolve_ref_schema(value) if kind.__pydantic_root_model__ else value
-        schema["properties"][key] = {"anyOf": [value, {"type": "null"}], "default": None, "description": kind.about}
+        values = [*value.get("anyOf", [value]), {"type": "null"}]
+        schema["properties"][key] = {"anyOf": values, "default": None, "description": kind.about}

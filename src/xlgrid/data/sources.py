@@ -107,7 +107,8 @@ class WithOrigin(Strict):
 class DerivedData(WithOrigin):
     """Data of a task that a rule, for instance of a package, makes from the rows of an origin.
 
-    A package declares a subclass as an entry point of the group `xlgrid.derived_data`, whose name is the key under `data` of a task.
+    A package declares a subclass as an entry point of the group `xlgrid.derived_data`. The name of the entry point is
+    the key under `data` of a task.
 
     Attributes:
         about: the meaning of the key in the reference of the study file.

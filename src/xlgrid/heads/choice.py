@@ -1,4 +1,4 @@
-"""The head `choice`: the right one of several continuations."""
+"""The head `choice`, which chooses the right one of several continuations."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class ChoiceHead(RowHead):
-    """The right one of several choices, each of which is scored in an input of its own.
+    """The right one of several choices, where the model scores each choice in a separate input.
 
-    The first segment is the text of all inputs that are no choice, separated by spaces, and the second segment is the
-    choice. The target is the name of a label, or the number that it reads as. There are no pairs of languages. The model has
-    one output, the score of a choice, however many choices there are.
+    The first segment is the text of all inputs that are not choices, joined with spaces, and the second segment is the
+    choice. The target is the name of a label, or a number that is written the same. The head has no pairs of languages.
+    The model has one output, the score of a choice, for any number of choices.
     """
 
     name = "choice"
@@ -26,7 +26,8 @@ class ChoiceHead(RowHead):
         problems = super().problems(task)
         if len(task.labels) != len(task.choices):
             problems.append(
-                f"`labels` has {len(task.labels)} names for {len(task.choices)} `choices`: give one for each, in their order"
+                f"`labels` has {len(task.labels)} names for {len(task.choices)} `choices`: give one name for each "
+                "choice, in the same order"
             )
         return problems
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads import ALL_HEADS
@@ -13,14 +12,6 @@ from xlgrid.heads.tokens import Tokens
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
-
-
-class AdapterFormat(Protocol):
-    """The format of a folder in which people share adapters, such as `xlgrid.papers.pfeiffer2020.madx.adapterhub`."""
-
-    TEXT_OPTIONS: str  # the options of a method whose adapters MLM runs train, as in a study
-
-    def files(self, folder: str | Path) -> list[str]: ...
 
 
 @dataclass(frozen=True)
@@ -34,8 +25,6 @@ class Method:
 
     # Whether there are runs of the method. Only `as-is` has no runs: it evaluates encoders as they are.
     is_trained: ClassVar[bool] = True
-    # The format in which runs of the method are read (`MethodEntry.imported`); None if others share none.
-    adapter_format: ClassVar[AdapterFormat | None] = None
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """Why the method is not for an encoder, or for the model of a head, as a sentence that says what to do instead; None if it is.
@@ -54,6 +43,15 @@ class Method:
         Args:
             study: the study, whose names exist.
             key, grid: the names of the method and of the grid in the study.
+        """
+        yield from ()
+
+    def problems_of_plan(self, plan: Any, key: str) -> Iterator[str]:
+        """Each mistake in the method that only the plan shows, as `place: what is wrong`.
+
+        Args:
+            plan: the `xlgrid.plan.plan.Plan` of the study.
+            key: the name of the method in the study.
         """
         yield from ()
 
@@ -78,10 +76,20 @@ class Method:
         """Whether a run trains the head of its task. A method that does not is for MLM runs, and not for a grid."""
         return True
 
-    @property
-    def copies_overlap(self) -> bool:
-        """Whether an MLM run in a tokenizer of its own begins with the encoder's embeddings of tokens that both have."""
-        return True
+    def begin_embeddings(
+        self, new: "torch.Tensor", old: "torch.Tensor", before: Mapping[str, int], after: Mapping[str, int]
+    ) -> None:
+        """Give a model with another tokenizer than its encoder's its first embeddings, in place: a token that both have keeps its own.
+
+        The biases of a language model's head begin in the same way.
+
+        Args:
+            new: [tokens of the new tokenizer, ...], random embeddings, or biases of zero.
+            old: [tokens of the old tokenizer, ...], those of the encoder.
+            before, after: token -> id, in the old and in the new tokenizer.
+        """
+        shared = [token for token in after if before.get(token, len(old)) < len(old)]
+        new[[after[token] for token in shared]] = old[[before[token] for token in shared]]
 
     def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
         """The arguments that an installed model's forward gets besides the batch of some rows. Torch's generator draws random ones.

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from xlgrid import methods as registry
 from xlgrid.base.names import among, unknown
 from xlgrid.languages.sources import Source, Target
 from xlgrid.study.languages import LANGUAGE
@@ -21,13 +20,8 @@ def methods(study: "Study") -> Iterator[str]:
         except ValueError as error:
             yield f"methods.{name}: {error}"
         else:
-            if entry.imported and (method.adapter_format is None or method.trains_head):
-                formats = [(base, readable.adapter_format) for base, readable in registry.ALL_METHODS.own.items()]
-                settings = [f"`base: {base}` and `options: {known.TEXT_OPTIONS}`" for base, known in formats if known]
-                yield (
-                    f"methods.{name}.imported: only language adapters can be imported: set {' or '.join(settings)}, or leave "
-                    "out `imported`"
-                )
+            for problem in entry.imported.problems(method) if entry.imported else ():
+                yield f"methods.{name}.{problem}"
         if entry.start:
             place = f"methods.{name}.start"
             if entry.start.task not in texts:

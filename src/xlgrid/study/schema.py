@@ -4,13 +4,14 @@ The schema is strict: an unknown or misspelt key is an error that names the file
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, GetJsonSchemaHandler, PositiveInt, field_validator, model_validator
 
 from xlgrid.architectures import PRETRAINING
+from xlgrid.base.keys import apart, describe
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Name, Seed, Strict
 from xlgrid.data.downloads import AnyDownload, Download
@@ -23,11 +24,11 @@ from xlgrid.methods import Method, make, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
-from xlgrid.study.adapters import AnyAdapters
 from xlgrid.study.encoders import AnyEncoder, Fact, TrainedEncoder, pretraining_task, replicas
 from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace, merge
 from xlgrid.study.tasks import TaskEntry
+from xlgrid.training.imported import ALL_IMPORTED, ImportedRuns
 from xlgrid.training.recipe import Recipe, Start, Training
 
 
@@ -42,7 +43,25 @@ class MethodEntry(Strict):
         {}, description="options of the base that differ from the defaults"
     )
     start: Start | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
-    imported: AnyAdapters | None = Field(None, description="adapters that are read instead of training MLM runs")
+    # What the key of a package says about runs that are not trained; at most one.
+    imported: ImportedRuns | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _imported(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping):
+            return fields
+        own, found = apart(fields, [name for name in cls.model_fields if name != "imported"], ALL_IMPORTED)
+        if len(found) > 1:
+            raise ValueError(f"runs of a method come from one place, got {' and '.join(found)}: leave out all but one")
+        return own | {"imported": next(iter(found.values()), None)}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        del schema["properties"]["imported"]
+        describe(schema, handler, ALL_IMPORTED)
+        return schema
 
     @cached_property
     def method(self) -> Method:

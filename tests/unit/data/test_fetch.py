@@ -432,7 +432,7 @@ def test_a_pair_of_questions_without_ids_is_told(tmp_path):
 
 def test_a_question_has_as_many_places_as_answers(tmp_path):
     row = {"id": "q1", "context": "a b", "question": "?", "answers": {"text": ["a"], "answer_start": [0, 1]}}
-    with pytest.raises(ValueError, match="row 1, column 'answers': 1 texts and 2 starts of answers"):
+    with pytest.raises(ValueError, match="row 1, column 'answers': got 1 texts and 2 starts of answers"):
         fetched("xquad", written(tmp_path, row), tmp_path)
 
 

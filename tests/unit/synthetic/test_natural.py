@@ -396,15 +396,19 @@ HOLES = [
         ["templates.conclusion.relation.positive: unknown form 'accu', did you mean 'acc'?"],
     ),
     ("de", put("templates", "conclusion", "relation", "positive", value="{v} {s.nom} {o}"), ["dog", "{o}", "nom, acc"]),
-    ("en", put("frames", "statement", value="it is so."), ["frames.statement needs {clause} once"]),
+    ("en", put("frames", "statement", value="it is so."), ["frames.statement must have {clause} once"]),
     ("en", put("attributes", "big", value=False), ["attributes.big is False", "quotes"]),
-    ("en", put("attributes", "big", value="kind"), ["big and kind cannot be told apart"]),
-    ("en", put("entities", "pl", value={"anne": "Annes"}), ["anne and anne cannot be told apart"]),
-    ("en", put("relations", value="chases"), ["relations is 'chases', but should be a mapping"]),
+    ("en", put("attributes", "big", value="kind"), ["big and kind have the same forms"]),
+    ("en", put("entities", "pl", value={"anne": "Annes"}), ["anne and anne have the same forms"]),
+    ("en", put("relations", value="chases"), ["relations is 'chases', but must be a mapping"]),
     ("en", put("templates", "conclusion", value={"attribute": "{s}"}), ["templates.conclusion.attribute is '{s}'"]),
     ("en", put("direction", value="lttr"), ["'lttr', did you mean 'ltr'?"]),
-    ("en", put("rewrites", value={"(": "x"}), ["'(' to 'x' is no substitution"]),
-    ("en", put("variable", "again", value={"sg": "it", "pl": "they"}), ["variable.again needs one agreement class"]),
+    ("en", put("rewrites", value={"(": "x"}), ["'(' to 'x' is not a valid substitution"]),
+    (
+        "en",
+        put("variable", "again", value={"sg": "it", "pl": "they"}),
+        ["variable.again must have one agreement class"],
+    ),
 ]
 
 

@@ -238,7 +238,7 @@ def test_a_named_task_with_labels_of_words_may_have_others():
         ("mlm", {"inputs": ["a", "b", "c"]}, "`inputs` has 3 columns, expected 1 or 2"),
         ("mlm", {"target": "a"}, "there is no answer to predict, so leave out `target`"),
         ("mlm", {"labels": ["x", "y"]}, "there are no labels, so leave out `labels`"),
-        ("choice", {"labels": ["1", "2"]}, "`labels` has 2 names for 3 `choices`: give one for each"),
+        ("choice", {"labels": ["1", "2"]}, "`labels` has 2 names for 3 `choices`: give one name for each choice"),
     ],
 )
 def test_columns_that_do_not_suit_the_head_are_refused(kind, change, problem):

@@ -1,9 +1,10 @@
-"""Translation of sentences; the miniature is in artificial languages, which state one fact each.
+"""Translation of sentences. The miniature is in artificial languages, and both sentences of an example state one fact.
 
-A source or target is a pair, such as `de-en`, of the language of the sources and that of the targets. On the Hub, WMT14 has both
-sentences in one column (Bojar et al. 2014; Luo et al. 2021, section 4.2): `data: {hub: wmt/wmt14, names: {de-en: de-en, en-de:
-de-en}, rename: {"translation.{first}": source, "translation.{second}": target}}`, where `{first}` and `{second}` stand for the
-languages of the pair. A language alone has its own sentences as targets.
+A source or target of a study is a pair, such as `de-en`: the language to translate from and the language to translate
+into. On the Hub, WMT14 has both sentences in one column (Bojar et al. 2014; Luo et al. 2021, section 4.2): `data: {hub:
+wmt/wmt14, names: {de-en: de-en, en-de: de-en}, rename: {"translation.{first}": source, "translation.{second}":
+target}}`, where `{first}` and `{second}` stand for the languages of the pair. In data of a single language, a sentence
+is its own translation.
 """
 
 import sys
@@ -30,10 +31,10 @@ class Options(wikiann.Options, Scoring):
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
-    """One sentence in the first language of a pair, and in the second.
+    """One row of data: a sentence in the first and in the second language of a pair.
 
     Raises:
-        ValueError: `language` is no artificial language, or pair of them.
+        ValueError: `language` is neither an artificial language nor a pair of artificial languages.
     """
     source, target = (options.language(code).sentence(fact) for code in sides(language))
     return {"source": source, "target": target}

@@ -15,28 +15,28 @@ COLUMNS = ("context", "question", "label", "config")
 
 
 def speaks(code: str) -> bool:
-    """Whether the miniature is generated in a language: in every one that has a lexicon."""
+    """Whether the miniature can be generated in a language, which needs a lexicon."""
     return code in natural.natural_codes()
 
 
 def group(options: Options) -> int:
-    """How many consecutive examples share a split: those of one theory."""
+    """The number of consecutive examples in the same split: the examples of one theory."""
     return options.questions_per_theory
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
-    """`sum(sizes)` examples; cut at multiples of `group`, no two splits share the theory of a draw."""
+    """`sum(sizes)` examples. If splits are cut at multiples of `group`, no two splits share a theory."""
     return list(theories.examples(sum(sizes), options))
 
 
 def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     """One row of data in a language (`fr`) or pair (`en-fr`: context in English, question in French).
 
-    The sentences of a context have one shuffled order in all languages. The row has a column `depth` beside COLUMNS, the
-    proof depth of the question; data from the Hub lack it.
+    The sentences of a context have the same shuffled order in all languages. Besides COLUMNS, the row has the column
+    `depth` with the proof depth of the question; data from the Hub lack this column.
 
     Raises:
-        ValueError: no such language.
+        ValueError: a language has no lexicon.
     """
     context, question = natural.lexicons(sides(language))
     sentences = [context.statement(fact) for fact in example.theory.facts]

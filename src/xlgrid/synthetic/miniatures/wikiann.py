@@ -1,4 +1,4 @@
-"""WikiANN: named entities (Pan et al. 2017; splits of Rahimi et al. 2019); the miniature is in artificial languages."""
+"""WikiANN: named entities (Pan et al. 2017; splits of Rahimi et al. 2019). The miniature is in artificial languages."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,24 +18,24 @@ COLUMNS = ("tokens", "ner_tags", "langs", "spans")
 
 
 class Options(Dials):
-    """Size of the data, and how much the artificial languages differ."""
+    """The size of the data, and the differences between the artificial languages."""
 
-    n: PositiveInt = Field(10_000, description="sentences in all three splits")
+    n: PositiveInt = Field(10_000, description="number of sentences in all three splits")
     seed: Seed = Field(0, description="decides the generated data")
 
 
 def speaks(code: str) -> bool:
-    """Whether the miniature is generated in a language: in every artificial one."""
+    """Whether the miniature can be generated in a language: in every artificial language."""
     return is_artificial(code)
 
 
 def group(options: Strict) -> int:
-    """How many consecutive examples share a split: each one is independent."""
+    """The number of consecutive examples in the same split. Examples are independent, so it is 1."""
     return 1
 
 
 def draw(options: Options, sizes: Sequence[int], named: bool) -> list[Fact]:
-    """Distinct facts for splits of the given sizes, those of the training split first; if `named`, each mentions an entity.
+    """Distinct facts for splits of the given sizes, the training split first. If `named`, each fact mentions an entity.
 
     Raises:
         ValueError: there are too few distinct facts.
@@ -53,10 +53,11 @@ examples = partial(draw, named=True)
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
-    """One sentence. `ner_tags` are indices into LABELS; `spans` are written as in WikiANN ("PER: Ada Lovelace").
+    """One row of data: a sentence, with `ner_tags` as indices into LABELS and `spans` as in WikiANN ("PER: Ada
+    Lovelace").
 
     Raises:
-        ValueError: `language` is no artificial language.
+        ValueError: `language` is not an artificial language.
     """
     tokens = options.language(language).realise(fact)
     return {

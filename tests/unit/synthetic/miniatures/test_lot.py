@@ -203,7 +203,7 @@ def test_no_meaning_comes_twice():
 
 
 def test_too_few_distinct_meanings_are_an_error():
-    with pytest.raises(ValueError, match="distinct examples, with 0 distractors: lower n"):
+    with pytest.raises(ValueError, match="distinct examples with 0 distractors: lower n"):
         made((1000, 10, 20), attributes=3, distractors=(0, 0))
 
 

@@ -22,7 +22,6 @@ CONFIG = "adapter_config.json"
 # Where a folder has both files, the first one is read.
 WEIGHTS = ("adapter.safetensors", "pytorch_adapter.bin")
 FILES: tuple[str, ...] = (CONFIG, *WEIGHTS)
-TEXT_OPTIONS = "{tune: language}"
 
 # adapter-transformers kept each type of adapter in a module of its own.
 _LEGACY = {
