@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import Exhibit, Rendering
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 FIRST = "first"
 # The parts of a matrix. The row and the column of the first token belong to neither of the other two.
 PARTS = ("within a segment", "between the two", "first token")
+# The numbers of tokens of the context, including [CLS], and of the question; and the seed that decides which cells are
+# masked.
+CONTEXT, QUESTION, SEED = 7, 5, 1
 # The size of a cell of a mask in inches.
 CELL = 0.17
 
@@ -31,9 +34,6 @@ class Masks(Exhibit):
 
     kind: Literal["masks"] = "masks"
     methods: tuple[str, ...] = Field(min_length=1, description="methods of the study with structured attention")
-    context: PositiveInt = Field(default=7, description="number of tokens of the context, including [CLS]")
-    question: PositiveInt = Field(default=5, description="number of tokens of the question")
-    seed: NonNegativeInt = Field(1, description="decides which cells are masked")
     is_table: ClassVar[bool] = False
 
     def settings(self, study: "Study") -> list[str]:
@@ -45,7 +45,7 @@ class Masks(Exhibit):
 
     def rendering(self, plan: "Plan") -> Rendering:
         weights = self.weights(plan.study.methods)
-        return Rendering(self.sheet(weights), weights, partial(draw, weights, self.context, self.title))
+        return Rendering(self.sheet(weights), weights, partial(draw, weights, self.title))
 
     def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":
         """The weights of the masks of one input in two languages in one training step.
@@ -63,16 +63,16 @@ class Masks(Exhibit):
 
         from xlgrid.base.arrays import Segments
 
-        length = self.context + self.question
-        tokens = [FIRST, *(f"c{n}" for n in range(2, self.context + 1))]
-        tokens += [f"q{n}" for n in range(1, self.question + 1)]
+        length = CONTEXT + QUESTION
+        tokens = [FIRST, *(f"c{n}" for n in range(2, CONTEXT + 1))]
+        tokens += [f"q{n}" for n in range(1, QUESTION + 1)]
         rows: list[dict[str, Any]] = []
         for name in self.methods:
             method = methods[name].method
-            segments = Segments(np.array([self.context]), ("a", "b"), np.array([[0, 1]], np.int16), length)
+            segments = Segments(np.array([CONTEXT]), ("a", "b"), np.array([[0, 1]], np.int16), length)
             # A figure must not change the state of torch's global generator.
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.seed)
+                torch.manual_seed(SEED)
                 masks = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
             for which, mask in zip(method.masks, masks, strict=False):
                 rows += [
@@ -94,20 +94,19 @@ class Masks(Exhibit):
         texts = [number(100 * n / of, 0) for n, of in zip(entries["sum"], entries["size"], strict=True)]
         hover = [f"{n} of {of} cells" for n, of in zip(entries["sum"], entries["size"], strict=True)]
         notes = (
-            f"Cells that are not masked, in percent, for a context of {self.context} tokens, a question of "
-            f"{self.question}, and seed {self.seed}; first token: its row and its column."
+            f"Cells that are not masked, in percent, for a context of {CONTEXT} tokens, a question of {QUESTION}, "
+            f"and seed {SEED}; first token: its row and its column."
         )
         entries = entries.assign(text=texts, state="complete", hover=hover)
         return Sheet(self.title, self.caption, notes, ("method", "mask"), [(part,) for part in PARTS], entries)
 
 
-def draw(weights: "pd.DataFrame", context: int, title: str = "") -> "Axes":
-    """Draw a panel for each mask, with queries as rows and keys as columns. Cells with attention are black, masked
-    cells are white.
+def draw(weights: "pd.DataFrame", title: str = "") -> "Axes":
+    """Draw a panel for each mask, with queries as rows and keys as columns. Cells with attention are black, masked cells
+    are white.
 
     Args:
         weights: the result of `Masks.weights`.
-        context: the number of tokens of the context.
 
     Returns:
         The first panel.
@@ -134,7 +133,7 @@ def draw(weights: "pd.DataFrame", context: int, title: str = "") -> "Axes":
         kept = panel.pivot(index="query", columns="key", values="kept").reindex(index=tokens, columns=tokens)
         ax.pcolormesh(kept.to_numpy(), cmap=shades, vmin=0, vmax=1, edgecolors=plots.FAINT, linewidth=0.4)
         ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
-        plots.name_tokens(ax, tokens, context, 7)
+        plots.name_tokens(ax, tokens, CONTEXT, 7)
         ax.set_title(f"{method}: {mask}", loc="left", fontsize=9)
     handles = [Patch(facecolor=colour, edgecolor=plots.INK, linewidth=0.8) for colour in ("black", "white")]
     plots.title_above(figure, title, 0.55)
