@@ -17,7 +17,7 @@ def unknown(what: str, got: object, allowed: Iterable[object]) -> str:
     """
     names = list(dict.fromkeys(map(str, allowed)))
     by_letters = {name.casefold(): name for name in reversed(names)}
-    near = difflib.get_close_matches(str(got).casefold(), by_letters, n=1)
+    near = difflib.get_close_matches(str(got).casefold(), by_letters, n=1, cutoff=0.65)
     hint = f", did you mean {by_letters[near[0]]!r}?" if near else ""
     return f"unknown {what} {str(got)!r}{hint} (there are: {', '.join(names) or 'none'})"
 

@@ -1,7 +1,7 @@
 """Languages that a study declares because xlgrid does not know them, or lacks facts about them."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -34,9 +34,6 @@ class NewLanguage(Strict):
     name: str | None = Field(None, min_length=1, description="needed if ISO 639 has no language of this code")
     family: str | None = Field(None, min_length=1, description="any name; groups such as family:Berber name it")
     script: str | None = Field(None, pattern="^[A-Z][a-z]{3}$", description="ISO 15924 code, such as Latn or Arab")
-    direction: Literal["ltr", "rtl"] | None = Field(
-        None, description="direction of writing; absent: the direction of the script"
-    )
 
     def language(self, code: str) -> Language:
         """The language of a code, with these facts."""
