@@ -60,8 +60,8 @@ def available(study: "Study") -> Iterator[str]:
             if missing:
                 origin = "it `data`, or the study `text`" if entry.from_text else "it `data`"
                 yield (
-                    f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give {origin}, "
-                    "leave them out, or see CONTRIBUTING.md on how to add a language"
+                    f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give {origin}, leave out "
+                    f"{'this language' if len(missing) == 1 else 'these languages'}, or see CONTRIBUTING.md on how to add a language"
                 )
 
 

@@ -12,16 +12,11 @@ if TYPE_CHECKING:
 
 
 def methods(study: "Study") -> Iterator[str]:
-    """Options of methods exist, and each `start` names tasks, methods and languages of the study."""
+    """Each `start` names tasks, methods and languages of the study."""
     texts = [name for name, entry in study.tasks.items() if not entry.task.head.has_cells]
     for name, entry in study.methods.items():
-        try:
-            method = entry.method
-        except ValueError as error:
-            yield f"methods.{name}: {error}"
-        else:
-            for problem in entry.imported.problems(method) if entry.imported else ():
-                yield f"methods.{name}.{problem}"
+        for problem in entry.imported.problems(entry.method) if entry.imported else ():
+            yield f"methods.{name}.{problem}"
         if entry.start:
             place = f"methods.{name}.start"
             if entry.start.task not in texts:

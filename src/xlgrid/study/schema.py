@@ -20,7 +20,7 @@ from xlgrid.data.tokenizer import AnyTokenizer, TokenizerEntry
 from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import Method, make, without_defaults
+from xlgrid.methods import Method, make
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
@@ -63,13 +63,14 @@ class MethodEntry(Strict):
         describe(schema, handler, ALL_IMPORTED)
         return schema
 
+    @model_validator(mode="after")
+    def _base_and_options_exist(self) -> Self:
+        _ = self.method
+        return self
+
     @cached_property
     def method(self) -> Method:
-        """The base with its options.
-
-        Raises:
-            ValueError: there is no such method, or it has no such option; the message names the nearest.
-        """
+        """The base with its options."""
         return make(self.base, self.options)
 
     @property
@@ -370,7 +371,7 @@ class Study(Strict):
             encoder=encoder,
             method=method,
             base=entry.base,
-            options=without_defaults(entry.base, entry.options),
+            options=entry.method.model_dump(mode="json", exclude_defaults=True),
             source=Source(source),
             seed=seed,
             training=Training(**settings),

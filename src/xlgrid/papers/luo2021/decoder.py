@@ -3,65 +3,78 @@ search."""
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from xlgrid.methods.method import Method, check_choice
+from pydantic import Field, field_validator, model_validator
+
+from xlgrid.methods.method import Method
 from xlgrid.papers.luo2021.seq2seq.model import CROSS
 from xlgrid.papers.luo2021.veco.modules import draw_weights
 
 _LAYERS = re.compile("(first|last)-([1-9][0-9]*)")
 
 
-@dataclass(frozen=True)
 class EncoderDecoder(Method):
-    """Training of all weights of an encoder-decoder whose two parts begin with the weights of the same encoder (Luo et
-    al. 2021, section 3.2).
+    """Training of all weights of an encoder-decoder whose two parts begin with the weights of the same encoder (Luo et al.
+    2021, section 3.2)."""
 
-    Attributes:
-        weights: the first weights of both parts. `encoder`: the weights of the encoder; `random`: random weights as
-            transformers draws them for new layers, so that only the sizes and the tokenizer come from the encoder (the
-            baseline of table 3).
-        decoder: the layers of the encoder with which the layers of the decoder begin: full, first-N or last-N (table 4
-            of the paper: the first or last 3 or 6).
-        init: the first weights of cross-attention. `random`: as transformers draws them for new layers; `self`: the
-            weights of the layer's self-attention; `cross`: the weights that the encoder stores, as VECO does.
-        tie: the shared weights. `embeddings`: sources, targets and the output share the word embeddings (the released
-            code); `all`: the decoder also shares the other weights of its layers and embeddings with the encoder, and
-            only its cross-attention is separate (the paper).
-        beams: the number of hypotheses in beam search; 1 is greedy search.
-        length_penalty: the exponent of the length by which the log-likelihood of a hypothesis is divided for its score.
-        longest: the maximum number of tokens of a hypothesis.
-    """
+    weights: Literal["encoder", "random"] = Field(
+        default="encoder",
+        description="the first weights of both parts. `encoder`: the weights of the encoder; `random`: random weights "
+        "as transformers draws them for new layers, so that only the sizes and the tokenizer come from the encoder "
+        "(the baseline of table 3)",
+    )
+    decoder: str = Field(
+        default="full",
+        description="the layers of the encoder with which the layers of the decoder begin: full, first-N or last-N "
+        "(table 4 of the paper: the first or last 3 or 6)",
+    )
+    init: Literal["random", "self", "cross"] = Field(
+        default="random",
+        description="the first weights of cross-attention. `random`: as transformers draws them for new layers; "
+        "`self`: the weights of the layer's self-attention; `cross`: the weights that the encoder stores, as VECO does",
+    )
+    tie: Literal["embeddings", "all"] = Field(
+        default="embeddings",
+        description="the shared weights. `embeddings`: sources, targets and the output share the word embeddings (the "
+        "released code); `all`: the decoder also shares the other weights of its layers and embeddings with the "
+        "encoder, and only its cross-attention is separate (the paper)",
+    )
+    beams: int = Field(
+        default=4,
+        ge=1,
+        description="the number of hypotheses in beam search; 1 is greedy search",
+    )
+    length_penalty: float = Field(
+        default=1.0,
+        description="the exponent of the length by which the log-likelihood of a hypothesis is divided for its score",
+    )
+    longest: int = Field(
+        default=200,
+        ge=1,
+        description="the maximum number of tokens of a hypothesis",
+    )
 
-    weights: Literal["encoder", "random"] = "encoder"
-    decoder: str = "full"
-    init: Literal["random", "self", "cross"] = "random"
-    tie: Literal["embeddings", "all"] = "embeddings"
-    beams: int = 4
-    length_penalty: float = 1.0
-    longest: int = 200
+    @field_validator("decoder")
+    @classmethod
+    def _names_layers(cls, decoder: str) -> str:
+        if decoder != "full" and not _LAYERS.fullmatch(decoder):
+            raise ValueError(f"must be full, first-N or last-N, such as last-6, got {decoder!r}")
+        return decoder
 
-    def __post_init__(self) -> None:
-        if self.decoder != "full" and not _LAYERS.fullmatch(self.decoder):
-            raise ValueError(f"option decoder must be full, first-N or last-N, such as last-6, got {self.decoder!r}")
-        check_choice(self, "weights", ("encoder", "random"))
-        check_choice(self, "init", ("random", "self", "cross"))
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
         if self.weights == "random" and self.init != "random":
             raise ValueError(
                 f"option init: {self.init} uses weights of the encoder, but `weights: random` does not: set `init: "
                 "random` or `weights: encoder`"
             )
-        check_choice(self, "tie", ("embeddings", "all"))
-        for name in ("beams", "longest"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"option {name} must be a whole number of at least 1, got {value!r}")
         if self.beams == 1 and self.length_penalty != 1:
             raise ValueError(
                 "option length_penalty ranks the hypotheses of beam search, but `beams: 1` has a single hypothesis: "
                 "leave it out, or raise `beams`"
             )
+        return self
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """A problem with the number of layers that the encoder has for the decoder; None without a problem."""

@@ -2,10 +2,10 @@
 3.1)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.tokens import PARALLEL_IDS, Tokens
@@ -17,32 +17,30 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
 class PlugIn(Method):
     """Fine-tuning with cross-attention: the head reads [H; S] of the input x, where S attends to H of its parallel
     example y.
 
     All weights train, including the weights of cross-attention. In training and evaluation, the parallel example is the
     same example in another language; for an example in this language, it is the example itself.
-
-    Attributes:
-        parallel: the language of the parallel examples.
-        detach: whether H of the parallel example is a constant, as in pre-training. The paper does not specify this for
-            fine-tuning.
-        shuffled: the share of the examples that get the parallel example of another example; true means all. If all are
-            shuffled, as a control, S has no information about the label; a smaller share simulates translations with
-            errors.
     """
 
-    parallel: str = "en"
-    detach: bool = False
-    shuffled: float = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.shuffled, int | float) or not 0 <= self.shuffled <= 1:
-            raise ValueError(
-                f"option shuffled must be a share of the examples from 0 to 1, or true for all, got {self.shuffled!r}"
-            )
+    parallel: str = Field(
+        default="en",
+        description="the language of the parallel examples",
+    )
+    detach: bool = Field(
+        default=False,
+        description="whether H of the parallel example is a constant, as in pre-training. The paper does not specify "
+        "this for fine-tuning",
+    )
+    shuffled: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="the share of the examples that get the parallel example of another example. With 1, as a "
+        "control, S has no information about the label; a smaller share simulates translations with errors",
+    )
 
     @property
     def parallel_language(self) -> str:
@@ -88,7 +86,7 @@ class PlugIn(Method):
                 f"with the data in {self.parallel}"
             )
         if self.shuffled:
-            rows = _rows_of_other_examples(tokens, float(self.shuffled))[rows]
+            rows = _rows_of_other_examples(tokens, self.shuffled)[rows]
         other = tokens.columns[PARALLEL_IDS].take(_numbers(rows)).to_pylist()
         longest = max(map(len, other))
         ids, mask = np.full((len(rows), longest), tokens.pad_id), np.zeros((len(rows), longest), np.int64)
