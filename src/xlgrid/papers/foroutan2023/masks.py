@@ -102,8 +102,8 @@ class Masks(Exhibit):
 
 
 def draw(weights: "pd.DataFrame", title: str = "") -> "Axes":
-    """Draw a panel for each mask, with queries as rows and keys as columns. Cells with attention are black, masked cells
-    are white.
+    """Draw a panel for each mask, with queries as rows and keys as columns. Cells with attention are black, masked
+    cells are white.
 
     Args:
         weights: the result of `Masks.weights`.

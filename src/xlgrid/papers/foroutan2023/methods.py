@@ -70,8 +70,7 @@ class StructuredDropout(Structured):
 
 
 class CrossQuery(Structured):
-    """Attention between context and question, in two languages, has a query of its own, Q_cross (section 4.1, figure
-    3)."""
+    """A second query, Q_cross, for attention between context and question in two languages (section 4.1, figure 3)."""
 
     masks: ClassVar[tuple[str, ...]] = ("M1", "M2")
 

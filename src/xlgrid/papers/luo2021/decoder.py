@@ -15,8 +15,8 @@ _LAYERS = re.compile("(first|last)-([1-9][0-9]*)")
 
 
 class EncoderDecoder(Method):
-    """Training of all weights of an encoder-decoder whose two parts begin with the weights of the same encoder (Luo et al.
-    2021, section 3.2)."""
+    """Training of all weights of an encoder-decoder whose two parts begin with the weights of the same encoder (Luo et
+    al. 2021, section 3.2)."""
 
     weights: Literal["encoder", "random"] = Field(
         default="encoder",

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class MadX(Method):
-    """Adapters of a language, trained on its text, under adapters of a task, trained on one language and used with the
-    adapters of another (section 4).
+    """Language adapters, trained on text in a language, and task adapters on top of them, trained on one language and
+    evaluated with the language adapters of another (section 4).
     """
 
     tune: Literal["task", "language", "encoder"] = Field(
