@@ -102,7 +102,7 @@ class Data(Product):
 
     def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
         origin, task = self.origin(study), study.tasks[self.task].task
-        problem = origin and origin.problem_there(task, self.language, self.split, answer)
+        problem = origin.problem_there(task, self.language, self.split, answer) if origin else None
         return problem and f"{self.task}, {self.language}, {self.split}: {problem}"
 
     def rows(self, study: "Study") -> "pa.Table | None":
@@ -157,7 +157,7 @@ class Text(Product):
     def problem_there(self, study: "Study", files: list[str], answer: Any) -> str | None:
         origin = self.origin(study)
         # A text has no splits.
-        problem = origin and origin.problem_there(None, self.language, "train", answer)
+        problem = origin.problem_there(None, self.language, "train", answer) if origin else None
         return problem and f"text, {self.language}: {problem}"
 
 

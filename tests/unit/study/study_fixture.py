@@ -98,6 +98,11 @@ def of_encoder(method: dict[str, Any], encoder: dict[str, Any]) -> Study:
     )
 
 
+def misfits(study: Study, encoder: str = "e") -> list[str]:
+    """Why an encoder is not for the grid of `of_encoder`."""
+    return study.encoders[encoder].problems_in(study, encoder, "g")
+
+
 TRANSLATED = (
     TEXT.replace("languages: [en, fr]", "languages: [en, fr, qa1, qb1]")
     .replace("source: [en], target: [mono, en-X]", "source: [en], target: [en, fr, en-fr], languages: [en, fr]")
