@@ -13,8 +13,8 @@ from sklearn.metrics import accuracy_score
 
 from xlgrid.heads import metric
 from xlgrid.heads.schemes import scheme_of
-from xlgrid.heads.seq2seq.bleu import CORPUS_BLEU, statistics, tokenizer_of, unavailable
 from xlgrid.heads.token import span_outcome
+from xlgrid.papers.luo2021.seq2seq.bleu import CORPUS_BLEU, statistics, tokenizer_of, unavailable
 
 WORDS = {
     "de": ["der", "Hund", "sah", "die", "Häuser,", '"gut"', "3,5", "10%", "Straße", "."],

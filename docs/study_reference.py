@@ -19,9 +19,10 @@ from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import ALL_ARCHITECTURES
 from xlgrid.data import tokenizer
 from xlgrid.methods import ALL_METHODS, Method
-from xlgrid.study import adapters, encoders
+from xlgrid.study import encoders
 from xlgrid.study.schema import Study
-from xlgrid.tasks import TASKS
+from xlgrid.tasks import ALL_TASKS
+from xlgrid.training.imported import ALL_IMPORTED
 from xlgrid.training.recipe import Training
 
 ROOT = Path(__file__).parents[1]
@@ -125,7 +126,7 @@ class Page:
                     here = f"{here}.NAME"
                 if name in MEMBERS:
                     here = f"{here}: {MEMBERS[name]}"
-                elif field.get("type") == "array" and not several:
+                elif any(kind.get("type") == "array" for kind in (field, *field.get("anyOf", ()))) and not several:
                     here = f"{here}[]"
                 self.places[name] = here
                 new.append((name, here))
@@ -174,10 +175,12 @@ KINDS = {
 
 # Class of one of several kinds of entries -> what tells it from the others.
 MEMBERS = KINDS | NAMES
+MEMBERS |= {kind.__name__: key for kinds in (encoders.MEMBERS, tokenizer.MEMBERS) for key, kind in kinds.items()}
+# The key that the entries of a class require tells them from the others.
 MEMBERS |= {
-    kind.__name__: key
-    for kinds in (encoders.MEMBERS, tokenizer.MEMBERS, adapters.MEMBERS)
-    for key, kind in kinds.items()
+    name: model["required"][0]
+    for kind in ALL_IMPORTED.own.values()
+    for name, model in kind.model_json_schema().get("$defs", {}).items()
 }
 
 
@@ -261,7 +264,7 @@ def tasks() -> Iterator[str]:
     )
     kinds: dict[str, list[str]] = {}
     schemas: dict[str, Json] = {}
-    for name, task in TASKS.items():
+    for name, task in ALL_TASKS.own.items():
         options = task.Options.model_json_schema()
         key = json.dumps(options)
         kinds.setdefault(key, []).append(name)
@@ -279,20 +282,22 @@ def page() -> str:
     schema = Study.model_json_schema()
     reference = Page(schema)
     reference.section("Study", schema, "")
-    training = Training.model_json_schema()
-    of_training = Page(training)
-    settings = (
-        "## Settings of training\n\n`training[].set` has these, and so has `training` of an encoder that is trained here, with defaults of its own."
-        f"\n\n{phases(of_training, training)}"
+    parts = [INTRODUCTION.strip(), *reference.parts, *settings_of_training(), *methods(), *tasks()]
+    return "\n\n".join(parts) + "\n"
+
+
+def settings_of_training() -> list[str]:
+    """The section about the settings of training, then those of the models that settings of papers mention."""
+    training = {"$defs": {}, **Training.model_json_schema()}
+    page = Page(training)
+    nested = page.place(training, "training[].set")
+    page.parts.append(
+        "## Settings of training\n\n`training[].set` has these, and so has `training` of an encoder that is trained here, with defaults of its own. "
+        f"Packages can add [settings of their own](../how-to/method.md#other-parts).\n\n{page.table(training)}"
     )
-    return "\n\n".join([INTRODUCTION.strip(), *reference.parts, settings, *methods(), *tasks()]) + "\n"
-
-
-def phases(page: Page, training: Json) -> str:
-    """The settings of training and, after them, those of a phase of a curriculum."""
-    page.places["Phase"] = "curriculum[]"
-    phase = training["$defs"]["Phase"]
-    return f"{page.table(training)}\n\n### `curriculum[]`\n\n{prose(phase['description'])}\n\n{page.table(phase)}"
+    for name, place in nested:
+        page.section(name, page.definitions[name], place)
+    return page.parts
 
 
 # The JSON Schema: what is true of every study, and then what is true of a study that extends no other
@@ -447,14 +452,14 @@ def schema() -> Json:
     definitions: Json = study.pop("$defs")
     del study["properties"]["name"]
     training = Training.model_json_schema()
-    definitions |= training.pop("$defs")
+    definitions |= training.pop("$defs", {})
     definitions["Training"] = training
     for name, keys in (("TrainingEntry", "set"), ("ScratchEncoder", "training"), ("EncoderWithHead", "training")):
         said = definitions[name]["properties"][keys]
         definitions[name]["properties"][keys] = {"description": said["description"], "$ref": "#/$defs/Training"}
     of_methods = {base: method_options(method) for base, method in ALL_METHODS.own.items()}
     of_tasks = {}
-    for kind, task in TASKS.items():
+    for kind, task in ALL_TASKS.own.items():
         of_tasks[kind] = task.Options.model_json_schema()
         definitions |= of_tasks[kind].pop("$defs", {})
     definitions["MethodEntry"]["required"] = []

@@ -192,27 +192,6 @@ rule unpack:
         "xlgrid unpack {input.archive:q} {params.member:q} --output {output:q} 2> {log:q}"
 
 
-rule join_bitext:
-    """The sentences of a pair of languages in all corpora of OPUS that a study names for it."""
-    input:
-        archives=lambda wildcards: archives(f"{wildcards.folder}/train.jsonl"),
-    output:
-        expand("{{folder}}/{split}.jsonl", split=["train", "dev", "test"]),
-    log:
-        "downloads/{folder}.log",
-    wildcard_constraints:
-        folder=DOWNLOADS.regex("join_bitext"),
-    conda:
-        "../envs/xlgrid.yaml"
-    resources:
-        **job(runtime=600),
-    params:
-        pair=lambda wildcards: DOWNLOADS.find(f"{wildcards.folder}/train.jsonl").pair,
-        folder=subpath(output[0], parent=True),
-    shell:
-        "xlgrid join-bitext {params.pair:q} {input.archives:q} --output {params.folder:q} 2> {log:q}"
-
-
 rule by_hand:
     """A file that a person has to get. `xlgrid check` reports it early; this job fails with the same advice."""
     output:

@@ -11,7 +11,6 @@ from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, OutputSettings, ResourceSettings
 
 from xlgrid.exhibits import Table
-from xlgrid.methods import ALL_METHODS
 from xlgrid.plan import workflow
 from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
@@ -23,9 +22,10 @@ from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
 from xlgrid.products.train import Run
 from xlgrid.report.stages import OTHER, stage_of_rule
-from xlgrid.study.adapters import HubAdapters
 from xlgrid.study.encoders import Checkpoint, FolderEncoder, HubEncoder
+from xlgrid.study.schema import MethodEntry
 from xlgrid.study.tasks import TaskEntry
+from xlgrid.training.imported import ALL_IMPORTED
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,8 @@ def test_trainings_are_measured(rules: dict[str, Any]) -> None:
 # Products of papers, where these are installed: words that a run labels, and a run that others trained.
 UNLABELLED = product_of("results/begun/unlabelled/words/fr.parquet")
 OF_PAPERS = [Data("begun", "words", "fr", "train"), UNLABELLED] if UNLABELLED else []
-if "madx" in ALL_METHODS.names():
+IS_IMPORTED = "imported" in ALL_IMPORTED.names()
+if IS_IMPORTED:
     OF_PAPERS.append(Run("begun", "mlm", "mini", "read", "en", 1))
 
 
@@ -98,8 +99,9 @@ def plan() -> Plan:
     if UNLABELLED:
         study.tasks["words"] = TaskEntry.model_validate({"kind": "udpos", "data": data})
     study.encoders.update(hub=HubEncoder(hub="a/b"), path=FolderEncoder(path="x"), of=Checkpoint(of="mini", step=1))
-    imported = HubAdapters(hub="a/{language}", revision="v1")
-    study.methods["read"] = study.methods["mlm"].model_copy(update={"base": "madx", "imported": imported})
+    if IS_IMPORTED:
+        imported = {"hub": "a/{language}", "revision": "v1"}
+        study.methods["read"] = MethodEntry.model_validate({"base": "madx", "imported": imported})
     look = {"kind": "table", "title": "T", "rows": ["encoder"], "columns": "target"}
     study.exhibits["scores"] = Table.model_validate(look)
     return Plan(study)

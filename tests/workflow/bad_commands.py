@@ -144,7 +144,7 @@ COMMANDS = (
     ),
     Bad(
         "a folder that is no project",
-        "no config.yaml in ... which names the lock file: run this in the folder of a project, or name the file with --lock",
+        "no config.yaml in ... which names the lock file: run this in the folder of a project",
         file(SETTINGS, None),
     ),
     Bad(

@@ -210,7 +210,7 @@ DATA = (
     ),
     Bad(
         "a row too long",
-        f"data topic: {TOPICS_FILE} is damaged or not csv: ... Row #4: Expected 2 columns, got 3: ... stands in double quotes; mend it",
+        f"data topic: {TOPICS_FILE} is damaged or not csv: ... Row #4: Expected 2 columns, got 3: ... in double quotes; mend it",
         file(TOPICS_FILE, TOPICS + "Rain, and wind.,sport\n"),
     ),
     Bad(
@@ -225,7 +225,7 @@ DATA = (
     ),
     Bad(
         "a file that only its name compresses",
-        f"data topic: {TOPICS_FILE}.gz is damaged or not a .gz file, as its first bytes show: if it is not compressed, leave .gz out of its name",
+        f"data topic: {TOPICS_FILE}.gz is damaged or not a .gz file, as its first bytes show: if it is not compressed, remove .gz from its name",
         _compressed(TOPICS.encode()),
     ),
     Bad(
@@ -240,7 +240,7 @@ DATA = (
     ),
     Bad(
         "a broken line of JSON",
-        f"data names: {NAMES_FILE}, line 3: no JSON (... mend this line",
+        f"data names: {NAMES_FILE}, line 3: not JSON (... mend this line",
         file(NAMES_FILE, NAMES + '{"words": ["Anna"],\n'),
     ),
     Bad(
@@ -279,7 +279,7 @@ ENCODERS = (
     ),
     Bad(
         "a tokenizer of another encoder",
-        f"encoder tiny: the tokenizer {ENCODER} does not fit the encoder {ENCODER}: the token 'zebra' has the id 9,999, but there are ... embeddings; take tokenizer.json from where model.safetensors is from",
+        f"encoder tiny: the tokenizer {ENCODER} does not fit the encoder {ENCODER}: the token 'zebra' has the id 9,999, but there are ... embeddings; use the tokenizer.json that was published with model.safetensors",
         _without_embedding,
     ),
     Bad(

@@ -317,7 +317,7 @@ PARTS = (
         "too many layers",
         "{path: encoders/tiny}",
         "{path: encoders/tiny, layers: 9}",
-        "encoders.tiny.layers: `layers` asks for the first 9 layers, and the encoder has 2: lower it, or leave it out",
+        "encoders.tiny.layers: `layers` keeps the first 9 layers, but the encoder has 2: lower it, or leave it out",
     ),
     _in_study(
         "a Hub id and a folder",

@@ -1,8 +1,6 @@
-"""Snakemake gets the files that a study names in `downloads`: as they are, out of archives, from corpora, or from a person."""
+"""Snakemake gets the files that a study names in `downloads`: as they are, out of archives, or from a person."""
 
-import json
 import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,19 +18,11 @@ def downloaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     with tarfile.open(server / "release.tar.gz", "w:gz") as archive:
         for name in ("model.bin", "en.txt"):
             archive.add(server / name, f"release/{name}")
-    (server / "OPUS-Books/v1").mkdir(parents=True)
-    with zipfile.ZipFile(server / "OPUS-Books/v1/de-en.txt.zip", "w") as archive:
-        for code in ("de", "en"):
-            archive.writestr(f"Books.de-en.{code}", "".join(f"{code} {i}\n" for i in range(30)))
     study = small() | {
         "downloads": {
             "got/{code}.txt": {"url": f"{server.as_uri()}/{{code}}.txt"},
             "got/model.bin": {"url": f"{server.as_uri()}/release.tar.gz", "member": "model.bin"},
             "got/{code}.notes": {"url": f"{server.as_uri()}/release.tar.gz", "member": "{code}.txt"},
-            "opus/{pair}/{split}.jsonl": {
-                "url": f"{server.as_uri()}/OPUS-{{corpus}}/{{pair}}.txt.zip",
-                "corpora": {"Books/v1": ["de", "en"]},
-            },
             "own/{code}.txt": {"by_hand": "it's at https://a.test: ask there"},
             # The entries above win over these.
             "got/{file}": {"url": "https://a.test/{file}"},
@@ -41,7 +31,7 @@ def downloaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     }
     study["text"] |= {"files": {"en": "own/en.txt"}}
     project(folder, study)
-    wanted = f"got/en.txt got/model.bin got/en.notes opus/en-de/train.jsonl opus/en-de/dev.jsonl {TEXT}"
+    wanted = f"got/en.txt got/model.bin got/en.notes {TEXT}"
     process = shell(folder, f"snakemake --cores 2 --keep-going {wanted}")
     assert process.returncode, "a file that a person has to get is not there"
     return folder, process.stdout + process.stderr
@@ -52,10 +42,6 @@ def test_files_are_where_the_study_names_them(downloaded: tuple[Path, str]) -> N
     folder, _ = downloaded
     assert (folder / "got/en.txt").read_text() == (folder / "got/en.notes").read_text() == "a line\n"
     assert (folder / "got/model.bin").read_bytes() == b"weights"
-    rows = [
-        json.loads(line) for split in ("train", "dev", "test") for line in (folder / f"opus/en-de/{split}.jsonl").open()
-    ]
-    assert len(rows) == 30 and all(row["first"].removeprefix("en") == row["second"].removeprefix("de") for row in rows)
 
 
 @pytest.mark.slow
@@ -63,7 +49,7 @@ def test_archives_are_gone_and_their_checksums_kept(downloaded: tuple[Path, str]
     folder, _ = downloaded
     assert not [path for path in (folder / "downloads").rglob("*") if path.suffix in (".gz", ".zip")]
     locked = (folder / "hub.lock.yaml").read_text()
-    assert all(name in locked for name in ("release.tar.gz", "OPUS-Books/v1/de-en.txt.zip", "en.txt"))
+    assert all(name in locked for name in ("release.tar.gz", "en.txt"))
 
 
 @pytest.mark.slow

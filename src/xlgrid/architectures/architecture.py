@@ -144,11 +144,6 @@ class Architecture(Strict):
         return {"model_type": self.model_type, **{entry: sizes[entry] for entry in SIZES if entry in sizes}}
 
     @property
-    def has_decoder(self) -> bool:
-        """Whether the model is an encoder-decoder."""
-        return False
-
-    @property
     def modules(self) -> tuple[str, ...]:
         """The languages that have a module in every layer."""
         return ()

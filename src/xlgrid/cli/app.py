@@ -35,7 +35,6 @@ COMMANDS = {
         data.fetch_data,
         data.download,
         data.unpack,
-        data.join_bitext,
         data.text,
         data.tokenize,
     ),

@@ -13,7 +13,6 @@ from xlgrid.cli.options import (
     LockFile,
     OneSeparator,
     Output,
-    OutputFolder,
     TaskOptions,
     TokenizerFolder,
     folder_of,
@@ -79,19 +78,6 @@ def unpack(
     from xlgrid.data.downloads.archives import unpack
 
     unpack(archive, member, output)
-
-
-def join_bitext(
-    pair: Annotated[str, typer.Argument(help="the pair of languages, such as en-de")],
-    archives: Annotated[
-        list[Path], typer.Argument(help="archives of OPUS, each with OPUS's name of the pair, such as de-en.txt.zip")
-    ],
-    output: OutputFolder,
-) -> None:
-    """Write the parallel sentences of archives of OPUS as a training, a dev and a test set."""
-    from xlgrid.data.downloads.bitext import join_bitext
-
-    join_bitext(archives, pair, output)
 
 
 def text(

@@ -14,19 +14,13 @@ from xlgrid.base.errors import Damaged, is_result
 
 Output = Annotated[Path, typer.Option(help="the file or folder to write")]
 OutputFolder = Annotated[Path, typer.Option("--output", help="the folder to write to")]
-_LOCK = "the lock file, which keeps the commit of everything that is fetched from the Hub"
-LockFile = Annotated[Path, typer.Option(help=_LOCK)]
+LockFile = Annotated[
+    Path, typer.Option(help="the lock file, which keeps the commit of everything that is fetched from the Hub")
+]
 HubLock = Annotated[Path | None, typer.Option(help="the lock file, if it comes from the Hub")]
-ConfiguredLock = Annotated[Path | None, typer.Option(help=_LOCK, show_default="hub_lock of config.yaml")]
 Revision = Annotated[str, typer.Option(help="the branch, tag or commit on the Hub")]
 Kind = Annotated[str, typer.Argument(help="the kind of task, such as wikiann or sequence")]
 Language = Annotated[str, typer.Argument(help="the language, or the pair, such as en-fr")]
-Ledger = Annotated[
-    Path | None,
-    typer.Option(
-        exists=True, file_okay=False, help="the folder of the submitit executor", show_default=".snakemake/submitit"
-    ),
-]
 StudyName = Annotated[
     str, typer.Argument(metavar="STUDY", help="the name of a study, such as demo, or the path of a study file")
 ]

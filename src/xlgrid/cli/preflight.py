@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from xlgrid.cli.options import ConfiguredLock, StudyName
+from xlgrid.cli.options import StudyName
 
 if TYPE_CHECKING:
     from xlgrid.preflight import Line
 
 
-def check(study: StudyName, lock: ConfiguredLock = None) -> None:
+def check(study: StudyName) -> None:
     """Check whether a study can run: exhibits, files, columns, labels, tokenizers, the Hub and disk.
 
     Nothing is computed. ✗ marks a problem, ✓ a thing in order, ? a check that was not possible or that you have to
@@ -22,7 +22,7 @@ def check(study: StudyName, lock: ConfiguredLock = None) -> None:
     from xlgrid.preflight.check import study_lines
     from xlgrid.preflight.fetch import lock_file
 
-    _show(study_lines(load_plan(study), lock or lock_file()))
+    _show(study_lines(load_plan(study), lock_file()))
 
 
 def doctor(
@@ -40,10 +40,7 @@ def doctor(
     _show(machine_lines(submit))
 
 
-def fetch(
-    study: StudyName,
-    cores: Annotated[int, typer.Option(min=1, help="the number of files to fetch at a time")] = 4,
-) -> None:
+def fetch(study: StudyName) -> None:
     """Fetch everything that a study needs from the network, and list the files to copy to a machine without a network.
 
     The lock file keeps the commit of everything that comes from the Hub.
@@ -61,7 +58,7 @@ def fetch(
         return
     if problem := elsewhere("snakemake"):
         raise ValueError(problem)
-    process = subprocess.Popen(command(plan, wanted, cores))
+    process = subprocess.Popen(command(plan, wanted))
     try:
         status = process.wait()
     except (SystemExit, KeyboardInterrupt) as end:

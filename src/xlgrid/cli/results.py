@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from xlgrid.cli.options import Ledger, OutputFolder, StudyName
+from xlgrid.cli.options import OutputFolder, StudyName
 
 
 def exhibit(
@@ -58,11 +58,10 @@ def partial(
     study: StudyName,
     output: OutputFolder,
     log: Annotated[Path | None, typer.Option(help="the log of the run of Snakemake that failed")] = None,
-    ledger: Ledger = None,
 ) -> None:
     """List the jobs that failed, and write every exhibit and verdict from the cells that exist."""
     from xlgrid.plan.load import read_plan
     from xlgrid.report import status
     from xlgrid.report.ledger import stated
 
-    status.partial(read_plan(study), output, ledger or stated(), log)
+    status.partial(read_plan(study), output, stated(), log)

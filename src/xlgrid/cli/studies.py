@@ -5,16 +5,14 @@ from typing import Annotated
 
 import typer
 
-from xlgrid.cli.options import Ledger, StudyName
+from xlgrid.cli.options import StudyName
 
 
 def status(
     study: StudyName,
-    ledger: Ledger = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="refresh the output until all cells are done or Ctrl-C is pressed")
     ] = False,
-    every: Annotated[float, typer.Option(min=0.1, help="the seconds between two refreshes, with --watch")] = 5,
     matrix: Annotated[
         bool,
         typer.Option(
@@ -33,9 +31,9 @@ def status(
 
     plan = load_plan(study)
     if watch:
-        status.watch(plan, ledger or stated(), every, matrix)
+        status.watch(plan, stated(), matrix)
     else:
-        status.show(look(plan, ledger or stated()), matrix)
+        status.show(look(plan, stated()), matrix)
 
 
 def cost(

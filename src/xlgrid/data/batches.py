@@ -67,7 +67,7 @@ def read(path: str | Path, code: str = "") -> Tokens:
         raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error
     except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
         raise Damaged(
-            f"{path} is damaged or is no tokens file ({error}): delete it and tokenize again", path
+            f"{path} is damaged or is not a tokens file ({error}): delete it and tokenize again", path
         ) from error
 
 

@@ -32,13 +32,13 @@ OTHER_WEIGHTS = {
     "*.onnx": "ONNX",
     "*.gguf": "llama.cpp",
     "rust_model.ot": "rust-bert",
-    "adapter_model.*": "PEFT, of an adapter alone",
+    "adapter_model.*": "PEFT, for an adapter only",
     "*.pt": "fairseq or PyTorch",
 }
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files with the weights of an encoder; none if the folder has no weights. Shards in the index may be missing.
+    """The files with the weights of an encoder; empty if the folder has no weights. Shards in the index may be missing.
 
     Raises:
         ValueError: the index of weights in several files is damaged.
@@ -55,7 +55,7 @@ def _shards(index: Path) -> list[str]:
 
 
 def _weight_map(index: Path) -> dict[str, str]:
-    """Name of each tensor -> name of its file.
+    """The name of each tensor -> the name of its file.
 
     Raises:
         ValueError: the file is damaged or is not an index.
@@ -68,8 +68,8 @@ def _weight_map(index: Path) -> dict[str, str]:
             raise ValueError("`weight_map` names no files of this folder")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(
-            f"{index} is damaged, or is no index of weights in several files ({type(error).__name__}: {error}): copy "
-            "or download it again"
+            f"{index} is damaged, or is not an index of weights in several files ({type(error).__name__}: {error}): "
+            "copy or download it again"
         ) from error
     return files
 
@@ -95,17 +95,24 @@ def weights_problem(place: str, names: Collection[str]) -> str | None:
         # The numbers of shards with other names are not known, so only the index can show that one is missing.
         if missing or not any(name.endswith(whole.suffix) for name in names):
             lacks = f"lacks {', '.join(missing)}" if missing else f"has none of the files that {found} names"
-            return f"{place} has its weights in several files, and {lacks}: name another revision, or add them to a folder of your own"
+            return (
+                f"{place} has its weights in several files, and {lacks}: name another revision, or add the missing "
+                "files to a folder of your own"
+            )
     if found:
         return None
     wanted = f"{place} has neither {WEIGHTS} nor {PICKLED}"
     if shards:
-        return f"{wanted}, but weights in several files, such as {shards[0][0]}, without {shards[0][1]}{shards[0][5]}{INDEX}: add this file"
+        return (
+            f"{wanted}, but weights in several files, such as {shards[0][0]}, without "
+            f"{shards[0][1]}{shards[0][5]}{INDEX}: add this file"
+        )
     for pattern, library in OTHER_WEIGHTS.items():
         if other := next((name for name in sorted(names) if fnmatch(Path(name).name, pattern)), None):
             return (
-                f"{wanted}, but {other}, weights for {library}: name another repository, or convert them with `save_pretrained` of "
-                "transformers, where `from_flax` and `from_tf` need a version before 5, and name the folder as the `path` of the encoder"
+                f"{wanted}, but {other}, weights for {library}: name another repository, or convert the weights with "
+                "`save_pretrained` of transformers (`from_flax` and `from_tf` need a version before 5) and name the "
+                "folder as the `path` of the encoder"
             )
     return f"{wanted}: name a repository or a folder in the layout of transformers"
 
@@ -137,10 +144,10 @@ def join_weights(folder: Path, target: Path) -> None:
         tensors = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
         if not tensors:
             raise Damaged(
-                f"{files[0]} has no weights, which are floating-point numbers: take the file that was saved with config.json, or a "
-                "checkpoint with safetensors"
+                f"{files[0]} has no floating-point numbers, so it has no weights: use the file that was saved with "
+                "config.json, or a checkpoint with safetensors"
             )
-    # If the encoder shares a weight with a head, its name in the encoder is kept.
+    # If the encoder shares a weight with a head, the weight keeps its name in the encoder.
     distinct: dict[tuple[int, Any], str] = {}
     for name in sorted(tensors, key=lambda name: name.startswith(("lm_head.", "cls."))):
         distinct.setdefault((tensors[name].data_ptr(), tensors[name].shape), name)
@@ -156,7 +163,7 @@ def check_index(folder: Path, files: Sequence[Path], names: Collection[str]) -> 
     index = folder / f"{PICKLED if are_pickled(files) else WEIGHTS}{INDEX}"
     if files[0].name not in LAYOUTS and (lacking := [name for name in _weight_map(index) if name not in names]):
         raise Damaged(
-            f"{folder / _weight_map(index)[lacking[0]]} has no {lacking[0]}, which {index.name} says is there: copy or "
+            f"{folder / _weight_map(index)[lacking[0]]} has no tensor {lacking[0]}, which {index.name} lists: copy or "
             "download the files again"
         )
 
@@ -175,20 +182,20 @@ def _pickled(file: Path) -> dict[str, Any]:
     import torch
 
     try:
-        # Before version 1.6, torch wrote files of another kind, which cannot be mapped.
+        # Versions of torch before 1.6 wrote files in another format, which cannot be memory-mapped.
         weights = torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
         if not all(isinstance(tensor, torch.Tensor) for tensor in weights.values()):
             raise TypeError("an entry is not a tensor")
     except Exception as error:  # Unpickling raises errors of many types.
         raise Damaged(
-            f"{file} is damaged, or has other things than tensors ({first_sentence(error)}): copy or download it again, or take a "
-            "checkpoint with safetensors"
+            f"{file} is damaged, or contains objects that are not tensors ({first_sentence(error)}): copy or download "
+            "it again, or use a checkpoint with safetensors"
         ) from error
     return dict(weights)
 
 
 def embedding_count(folder: Path) -> int | None:
-    """The number of rows of the token embeddings in `model.safetensors`; None if no weight has one of their names."""
+    """The number of rows of the token embeddings in `model.safetensors`; None if no weight has a name of embeddings."""
     from safetensors import safe_open
 
     for file in weight_files(folder):
@@ -246,16 +253,16 @@ def first_layers(config: Mapping[str, Any], layers: int) -> dict[str, Any]:
         ValueError: the encoder has fewer layers or is an encoder-decoder, or `config` does not describe an encoder.
     """
     if not isinstance(config, Mapping):
-        raise ValueError("the encoder's config.json is no mapping of names to values: check the folder")
+        raise ValueError("the encoder's config.json is not a mapping of names to values: check the folder")
     most = layer_count(config)
     if most is None:
         raise ValueError(
-            f"`layers` is for encoders, whose config.json has {' or '.join(LAYER_COUNTS)}, and not for one of type "
+            f"`layers` needs an encoder with {' or '.join(LAYER_COUNTS)} in its config.json, got one of type "
             f"{config.get('model_type')}: leave it out"
         )
     if layers > most:
         raise ValueError(
-            f"`layers` asks for the first {layers} layers, and the encoder has {most}: lower it, or leave it out"
+            f"`layers` keeps the first {layers} layers, but the encoder has {most}: lower it, or leave it out"
         )
     shorter: dict[str, Any] = {entry: layers for entry in LAYER_COUNTS if entry in config}
     # ModernBERT lists the kind of attention of each layer.
@@ -277,9 +284,9 @@ def keep_layers(folder: Path, layers: int) -> None:
     tensors = {name: tensor for name, tensor in stored.items() if (layer_of(name) or 0) < layers}
     if len(tensors) == len(stored) and layers != layer_count(config):
         raise ValueError(
-            f"`layers` asks for the first {layers} of {layer_count(config)} layers, but the names of the weights of "
-            f"this encoder, of type {config.get('model_type')}, do not show which of them are in later layers: leave "
-            "`layers` out, or take another encoder"
+            f"`layers` keeps the first {layers} of {layer_count(config)} layers, but the names of the weights of this "
+            f"encoder of type {config.get('model_type')} do not show which weights are in later layers: leave `layers` "
+            "out, or use another encoder"
         )
     # The tensors are memory-mapped from the file, so the new file is written under another name first.
     with whole(folder / WEIGHTS) as aside:

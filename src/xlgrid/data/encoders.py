@@ -1,9 +1,8 @@
 """Fetch or copy encoders and tokenizers, from the Hub or from disk, into folders in the format of transformers.
 
-A tokenizer is a folder with tokenizer.json, tokenizer_config.json, and origin.json, which states where it comes from.
-An encoder is a folder with config.json, model.safetensors, the files of its tokenizer, and encoder.json, which states
-where it comes from.
-`xlgrid.data.tokenizer` and `xlgrid.training.pretraining` make such folders from scratch.
+A tokenizer is a folder with tokenizer.json, tokenizer_config.json, and origin.json, which states its origin. An encoder
+is a folder with config.json, model.safetensors, the files of its tokenizer, and encoder.json, which states its origin.
+`xlgrid.data.tokenizer` and `xlgrid.training.pretraining` create such folders from scratch.
 """
 
 import json
@@ -30,7 +29,7 @@ _MODEL = [
 ]
 _TOKENIZER_FILES = ["tokenizer*", "vocab*", "merges.txt"]
 _TOKENIZER_FILES += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
-# Transformers takes the class of many tokenizers from the type of their model.
+# Transformers chooses the class of many tokenizers by the type of their model.
 _TOKENIZER_FOLDER = [*_TOKENIZER_FILES, "config.json"]
 
 # Files of older tokenizers, which transformers can convert to tokenizer.json. For the first pattern, it needs the
@@ -43,14 +42,14 @@ PADDING = ("<pad>", "[PAD]")
 
 
 def encoder_files(folder: str | Path, coming: Collection[str] = ()) -> list[str]:
-    """The files of an encoder in a folder, without its tokenizer: the existing files, and the files that it must have.
+    """The files of an encoder in a folder, without its tokenizer: the existing files, and the required files.
 
     Args:
-        coming: the names of files that are not there yet, which show the format of the weights.
+        coming: the names of files that will be in the folder later. They show the format of the weights.
     """
     try:
         names = [file.name for file in checkpoints.weight_files(Path(folder))]
-    except Damaged:  # Copying names the damage.
+    except Damaged:  # Copying reports the damage.
         names = []
     if not names:
         announced = (name for name in checkpoints.LAYOUTS if str(Path(folder) / name) in coming)
@@ -59,7 +58,7 @@ def encoder_files(folder: str | Path, coming: Collection[str] = ()) -> list[str]
 
 
 def tokenizer_files(folder: str | Path) -> list[str]:
-    """The files of a tokenizer in a folder: the existing files, and tokenizer.json, which it must have."""
+    """The files of a tokenizer in a folder: the existing files, and tokenizer.json, which is required."""
     return _files(folder, _TOKENIZER_FOLDER, ("tokenizer.json",))
 
 
@@ -94,7 +93,7 @@ def fetch_encoder(
         modules, layers: see `copy_encoder`.
 
     Raises:
-        ValueError: the Hub cannot be reached, does not know the encoder, or has no weights of it; or `copy_encoder`
+        ValueError: the Hub cannot be reached, does not know the encoder, or has no weights for it; or `copy_encoder`
             raises an error.
     """
     downloaded, provenance = _fetched("encoder", hub, revision, _MODEL, lock)
@@ -129,10 +128,9 @@ def copy_encoder(
         provenance: the origin for encoder.json; None states the folder.
 
     Raises:
-        FileNotFoundError: there is no such folder.
-        ValueError: the folder has no encoder or a damaged one, or the encoder has no embedding for a token of its
-            tokenizer, a module is missing, it has fewer than `layers` layers, or it counts positions by another padding
-            id.
+        FileNotFoundError: the folder does not exist.
+        ValueError: the folder has no encoder, or the encoder is damaged, has no embedding for a token of its tokenizer,
+            lacks a module, has fewer than `layers` layers, or counts positions by another padding id.
     """
     _check_folder(Path(path), "encoder")
     about = dict(provenance or {"source": "local", "path": str(path)})
@@ -166,7 +164,7 @@ def fetch_tokenizer(hub: str, revision: str, folder: str | Path, lock: str | Pat
     """Fetch the files of a tokenizer from the Hub at the locked commit; add origin.json.
 
     Raises:
-        ValueError: the Hub cannot be reached, does not know the tokenizer, or has no tokenizer.json of it.
+        ValueError: the Hub cannot be reached, does not know the tokenizer, or has no tokenizer.json for it.
     """
     downloaded, provenance = _fetched("tokenizer", hub, revision, _TOKENIZER_FOLDER, lock)
     copy_tokenizer(downloaded, folder, provenance)
@@ -179,13 +177,13 @@ def copy_tokenizer(path: str | Path, folder: str | Path, provenance: Mapping[str
         provenance: the origin for origin.json; None states the folder.
 
     Raises:
-        FileNotFoundError: there is no such folder.
-        ValueError: the folder has no tokenizer.json, or a damaged one.
+        FileNotFoundError: the folder does not exist.
+        ValueError: the folder has no tokenizer.json, or the file is damaged.
     """
     _check_folder(Path(path), "tokenizer")
     token_ids(path)
     with whole_folder(folder) as aside:
-        # For transformers, an empty mapping is the same as no file.
+        # For transformers, an empty mapping has the same meaning as no file.
         write_json(aside / "tokenizer_config.json", {})
         for file in _matching(Path(path), _TOKENIZER_FOLDER):
             shutil.copy(file, aside / file.name)
@@ -230,7 +228,8 @@ def check_encoder(folder: str | Path) -> None:
     again, made = _remedy(folder)
     if not (folder / "config.json").is_file():
         raise Damaged(
-            f"{folder} has no config.json: an encoder is a folder of config.json, model.safetensors and tokenizer.json; {again}",
+            f"{folder} has no config.json: an encoder is a folder of config.json, model.safetensors and "
+            f"tokenizer.json; {again}",
             *made,
         )
     check_is_whole_file(folder / "config.json")
@@ -243,8 +242,9 @@ def check_encoder(folder: str | Path) -> None:
         raise Damaged(checkpoints.weights_problem(str(folder), names) or again, *made)
     if missing := [file.name for file in files if not file.is_file()]:
         raise Damaged(
-            f"{folder} has no {missing[0]}, one of the {len(files)} files with its weights"
-            f"{f' ({len(missing)} are missing)' if missing[1:] else ''}: copy or download {'them' if missing[1:] else 'it'} again",
+            f"{folder} has no {missing[0]}, one of the {len(files)} files with its "
+            f"weights{f' ({len(missing)} are missing)' if missing[1:] else ''}: copy or download "
+            f"{'them' if missing[1:] else 'it'} again",
             *made,
         )
     for file in files:
@@ -262,13 +262,13 @@ def check_encoder(folder: str | Path) -> None:
 
 
 def _remedy(folder: Path) -> tuple[str, list[Path]]:
-    """The advice for a damaged encoder, and the paths to delete before it is made again. User folders are never
-    deleted."""
+    """The advice for a damaged encoder, and the paths to delete before the encoder is made again. Folders of the user
+    are never deleted."""
     return whole_again(folder), [folder] if is_result(folder) else []
 
 
 def _check_config(folder: Path) -> None:
-    """Raise Damaged if an encoder's config.json is damaged, or if its model type is not that of an encoder."""
+    """Raise Damaged if an encoder's config.json is damaged, or if its model type does not belong to an encoder."""
     again, made = _remedy(folder)
     try:
         config = checkpoints.config_of(folder)
@@ -301,8 +301,7 @@ def token_ids(folder: str | Path) -> dict[str, int]:
 
 
 def older_tokenizer(names: Iterable[str]) -> str | None:
-    """The first of these file names from which transformers can make a tokenizer.json; None if there is no such
-    file."""
+    """The first of some file names from which transformers can make a tokenizer.json; None if no file is suitable."""
     return next((name for pattern in OLDER for name in sorted(names) if fnmatch(name, pattern)), None)
 
 
@@ -319,8 +318,8 @@ def without_tokenizer(place: str, names: Collection[str]) -> str:
     needed = " and the packages sentencepiece and protobuf" if fnmatch(older, SENTENCEPIECE) else ""
     return (
         f"{place} has no tokenizer.json, but {older}, from which transformers makes one: "
-        f"`AutoTokenizer.from_pretrained(...).save_pretrained(...)` with transformers{needed}; then name the folder where it is saved as the "
-        "`path` of a tokenizer, and the tokenizer in the entry of the encoder"
+        f"`AutoTokenizer.from_pretrained(...).save_pretrained(...)` with transformers{needed}; then name the folder "
+        "where it is saved as the `path` of a tokenizer, and the tokenizer in the entry of the encoder"
     )
 
 
@@ -354,8 +353,8 @@ def check_fits(tokenizer: Path, encoder: Path, origin: Path | None = None) -> in
     config = checkpoints.config_of(encoder)
     if embeddings is not None and number >= embeddings:
         raise ValueError(
-            f"{problem}: the token {token!r} has the id {number:,}, but there are {embeddings:,} embeddings; take tokenizer.json from where "
-            "model.safetensors is from"
+            f"{problem}: the token {token!r} has the id {number:,}, but there are {embeddings:,} embeddings; use the "
+            "tokenizer.json that was published with model.safetensors"
         )
     try:
         # If config.json lacks the id, the default of the model type is used.
@@ -368,8 +367,9 @@ def check_fits(tokenizer: Path, encoder: Path, origin: Path | None = None) -> in
         return None
     if checkpoints.counts_padding(config, own):
         raise ValueError(
-            f"{problem}: its padding has the id {own}, and that of the encoder {padding}, by which an encoder of type {config['model_type']} "
-            "counts positions; take tokenizer.json from where model.safetensors is from, or correct `pad_token_id` in config.json"
+            f"{problem}: its padding has the id {own}, and the padding of the encoder has the id {padding}, by which "
+            f"an encoder of type {config['model_type']} counts positions; use the tokenizer.json that was published "
+            "with model.safetensors, or correct `pad_token_id` in config.json"
         )
     return own
 
@@ -405,10 +405,10 @@ def _special_tokens(tokenizer: Path) -> list[str]:
 
 
 def repadded(before: int | None, padding: int) -> str:
-    """The remark that the copy of an encoder has the padding of its tokenizer."""
+    """A remark for the log that the copy of an encoder has the padding of its tokenizer."""
     return (
-        f"config.json has the `pad_token_id` {before}, and the tokenizer pads with {padding}: the copy has {padding}, which changes no "
-        "output before training, because positions do not depend on padding"
+        f"config.json has the `pad_token_id` {before}, and the tokenizer pads with {padding}: the copy has {padding}, "
+        "which changes no output before training, because positions do not depend on padding"
     )
 
 

@@ -22,7 +22,7 @@ from xlgrid.tasks import Columns, Task, task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The log has a remark if there are fewer training examples. They would not fill a batch of the usual size.
+# The log has a remark about smaller training sets, which do not fill a batch of the usual size.
 FEW = 32
 # An error lists at most this many values.
 _SHOWN = 20
@@ -111,12 +111,16 @@ def few_rows(split: str, rows: int, described: Task) -> str | None:
 def fetch_table(
     source: Origin, described: Task, language: str, split: str, lock: str | Path
 ) -> tuple["pa.Table", str, dict[str, int]]:
-    """A split of a source in a language, after selecting rows and renaming columns; a name for it in messages; and the
-    numbers of corrections by kind, see `xlgrid.heads.head.Head.prepared`. The log has these numbers, too.
+    """A split of a source in a language, after rows were selected and columns renamed.
+
+    Returns:
+        The table; a name for it in messages; and the numbers of corrections by kind (see
+        `xlgrid.heads.head.Head.prepared`), which are also in the log.
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: the Hub refuses; data are damaged; a column of `where`, `begins` or `rename` is missing, or nothing is left.
+        ValueError: the Hub refuses access; the data are damaged; a column of `where`, `begins` or `rename` is missing;
+            or no rows remain.
     """
     table, where = source.read(described, language, split, lock)
     table = _renamed(_selected(table, source, language, where), source.renamed(language), where)
@@ -171,8 +175,8 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
             present = table[column].unique()
         except NotImplementedError:  # Arrow does not compare lists and mappings
             raise ValueError(
-                f"{where}: the column {column!r} has values of type {table[column].type}, which `where` does not compare with {value!r}: "
-                "name another column"
+                f"{where}: the column {column!r} has values of type {table[column].type}, which `where` cannot compare "
+                f"with {value!r}: name another column"
             ) from None
         wanted = [each for each in present.to_pylist() if is_wanted(each, value)]
         kept = table.filter(pc.is_in(table[column], pa.array(wanted, present.type)))
@@ -187,8 +191,8 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
             kept = table.filter(pc.starts_with(pc.cast(table[column], "string"), texts[language]))
         except NotImplementedError:
             raise ValueError(
-                f"{where}: the column {column!r} has values of type {table[column].type}, which do not begin with a text: name another "
-                "column in `begins`"
+                f"{where}: the column {column!r} has values of type {table[column].type}, which have no text at the "
+                "beginning: name another column in `begins`"
             ) from None
         if not kept.num_rows and table.num_rows:
             first = ", ".join(map(repr, table[column].slice(0, 3).to_pylist()))
@@ -212,7 +216,8 @@ def _with_numbers(table: "pa.Table", described: Task, where: str) -> "pa.Table":
     values = table[_DEPTH].to_pylist()
     if others := [value for value in values if not _WHOLE.fullmatch(str(value))]:
         print(
-            f"{where}: the column `{_DEPTH}` is left out, which a curriculum reads as whole numbers, because it has {others[0]!r}",
+            f"{where}: the column `{_DEPTH}` is left out because it has the value {others[0]!r}; a curriculum needs "
+            "whole numbers in it",
             file=sys.stderr,
         )
         return table.drop_columns(_DEPTH)
@@ -275,25 +280,25 @@ def _joined(described: Task, codes: Sequence[str], tables: Sequence["pa.Table"],
         described.check(table, place)
         if compared and compared not in table.column_names:
             raise ValueError(
-                f"{place} has no column {compared!r}, which tells that rows of a pair belong together: add it"
+                f"{place} has no column {compared!r}, which shows that the rows of a pair belong together: add it"
             )
     pair = "-".join(codes)
     if places[0] == places[1] and codes[0] != codes[1]:
         raise ValueError(
-            f"{pair} is joined from {codes[0]} and {codes[1]}, but {places[0]} is what the source has for both: "
-            "put {language} into `name`, or give each a configuration in `names`"
+            f"{pair} is joined from {codes[0]} and {codes[1]}, but the source has {places[0]} for both languages: "
+            "put {language} into `name`, or give each language a configuration in `names`"
         )
     if tables[0].num_rows != tables[1].num_rows:
         raise ValueError(
-            f"{pair} takes parallel data, but {places[0]} has {tables[0].num_rows} rows and {places[1]} has "
-            f"{tables[1].num_rows}: row i must say the same in both"
+            f"{pair} needs parallel data, but {places[0]} has {tables[0].num_rows} rows and {places[1]} has "
+            f"{tables[1].num_rows}: row i must have the same content in both"
         )
     answers = [table[compared].to_pylist() for table in tables] if compared else [[], []]
     for row, (first, other) in enumerate(zip(*answers, strict=True), start=1):
         if first != other:
             raise ValueError(
-                f"{pair} takes parallel data, but in row {row} the {compared} is {first!r} in {places[0]} and {other!r} in "
-                f"{places[1]}: row i must say the same in both"
+                f"{pair} needs parallel data, but in row {row} the {compared} is {first!r} in {places[0]} and "
+                f"{other!r} in {places[1]}: row i must have the same content in both"
             )
     second = described.second
     assert second

@@ -1,4 +1,5 @@
-"""The lock file: the commit of each Hub repository and revision at the first fetch, and the checksum of each download."""
+"""The lock file: the commit of each Hub repository and revision at the first fetch, and the checksum of each
+download."""
 
 import re
 from collections.abc import Callable
@@ -25,16 +26,18 @@ LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 _COMMIT = re.compile("[0-9a-f]{40}")
 _CHECKSUM = re.compile("[0-9a-f]{64}")
 _HEADER = (
-    "# Commits of Hub repositories, kind/repo@revision: commit, and checksums of downloads, address: SHA-256. To fetch one anew, delete its line "
-    "and the files that were made from it.\n"
+    "# Commits of Hub repositories, kind/repo@revision: commit, and checksums of downloads, address: SHA-256. To fetch "
+    "one anew, delete its line and the files that were made from it.\n"
 )
 
 
 def commit(lock: str | Path, kind: Literal["model", "dataset"], repo: str, revision: str = "main") -> str:
-    """The commit, 40 hexadecimal digits, of a revision on the Hub. A commit that is not in the lock file is added to it.
+    """The commit, 40 hexadecimal digits, of a revision on the Hub. A commit that is not in the lock file is added to
+    it.
 
     Raises:
-        ValueError: the file is no lock file, or the Hub cannot be reached or does not know the repository or revision.
+        ValueError: the file is not a lock file, or the Hub cannot be reached or does not know the repository or
+            revision.
     """
     lock = Path(lock)
     asked = lambda: revision if _COMMIT.fullmatch(revision) else _ask(kind, repo, revision, lock)  # noqa: E731
@@ -42,21 +45,22 @@ def commit(lock: str | Path, kind: Literal["model", "dataset"], repo: str, revis
 
 
 def keep_checksum(lock: str | Path, url: str, sha256: str) -> None:
-    """Add the checksum of a download to the lock file, or compare it with the one that the file has.
+    """Add the checksum of a download to the lock file, or compare it with the checksum in the file.
 
     Raises:
-        ValueError: the file is no lock file, or has another checksum.
+        ValueError: the file is not a lock file, or has another checksum.
     """
     lock = Path(lock)
     if (kept := _kept(lock, url, lambda: sha256)) != sha256:
         raise ValueError(
-            f"what came from {url} has the SHA-256 {sha256}, and at the first download it was {kept}: the file at this address has changed. "
-            f"To take the new one, delete the line of this address in {lock} and the files that were made from it"
+            f"the download from {url} has the SHA-256 {sha256}, and the first download had {kept}: the file at this "
+            f"address has changed. To use the new file, delete the line of this address in {lock} and the files that "
+            "were made from the download"
         )
 
 
 def _kept(lock: Path, key: str, value: Callable[[], str]) -> str:
-    """The value of a key in the lock file, to which it is added if it is not there."""
+    """The value of a key in the lock file. A missing key is added to the file."""
     from filelock import FileLock
 
     lock.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +73,7 @@ def _kept(lock: Path, key: str, value: Callable[[], str]) -> str:
 
 
 def read_lock(lock: str | Path) -> dict[str, str]:
-    """All locked commits by "kind/repo@revision", and all checksums by address; empty if there is no lock file.
+    """All locked commits by "kind/repo@revision", and all checksums by address; empty if the lock file does not exist.
 
     Raises:
         ValueError: the file is not YAML, or a value is neither a commit nor a checksum.
@@ -83,7 +87,8 @@ def read_lock(lock: str | Path) -> dict[str, str]:
         raise ValueError(f"{error}; restore the file from version control, or delete it") from None
     if not isinstance(commits, dict):
         raise ValueError(
-            f"{lock} is no lock file: expected lines like 'model/owner/name@main: <commit>'; restore it from version control, or delete it"
+            f"{lock} is not a lock file: expected lines like 'model/owner/name@main: <commit>'; restore it from "
+            "version control, or delete it"
         )
     for key, value in commits.items():
         is_download = "://" in str(key)
@@ -94,7 +99,7 @@ def read_lock(lock: str | Path) -> dict[str, str]:
 
 
 class Unreachable(ValueError):
-    """The Hub does not answer, or must not be asked (HF_HUB_OFFLINE)."""
+    """The error that the Hub does not answer, or must not be asked (HF_HUB_OFFLINE)."""
 
 
 def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> Any:
@@ -102,7 +107,7 @@ def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> An
 
     Args:
         kind: "model" or "dataset".
-        seconds: the longest wait for an answer; None for the library's own limit.
+        seconds: the maximum time to wait for an answer; None for the library's own limit.
 
     Raises:
         Unreachable: the Hub does not answer.
@@ -120,7 +125,7 @@ def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> An
 
 
 def said(error: Exception, kind: str, repo: str, revision: str = "") -> str:
-    """Describe an error of the Hub, or of a library that reads from it, as a phrase; with advice if there is any."""
+    """A phrase about an error of the Hub, or of a library that reads from the Hub, with advice if some is known."""
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     text = f"{type(error).__name__}: {error}"

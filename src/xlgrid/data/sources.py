@@ -4,8 +4,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, SerializeAsAny, create_model, model_validator
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, SerializeAsAny, model_validator
 
+from xlgrid.base.keys import apart, describe
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.base.settings import Strict
@@ -106,7 +107,8 @@ class WithOrigin(Strict):
 class DerivedData(WithOrigin):
     """Data of a task that a rule, for instance of a package, makes from the rows of an origin.
 
-    A package declares a subclass as an entry point of the group `xlgrid.derived_data`, whose name is the key under `data` of a task.
+    A package declares a subclass as an entry point of the group `xlgrid.derived_data`. The name of the entry point is
+    the key under `data` of a task.
 
     Attributes:
         about: the meaning of the key in the reference of the study file.
@@ -189,15 +191,8 @@ class DataSource(WithOrigin):
         if not isinstance(fields, Mapping):
             return fields
         known = [*AllKeys.model_fields, *(key for key in cls.model_fields if key not in ("origin", "derived"))]
-        others = [str(key) for key in fields if key not in known]
-        if unlike := [key for key in others if not ALL_DERIVED.get(key)]:
-            raise ValueError(unknown("key", unlike[0], [*known, *ALL_DERIVED.names()]))
-        kinds = {key: ALL_DERIVED.find(key) for key in others if fields[key] is not None}
-        # Validation with a model of these keys gives errors that name the key.
-        read: Any = create_model("DerivedData", **{key: (kind, ...) for key, kind in kinds.items()})  # type: ignore[call-overload]
-        derived = read.model_validate({key: fields[key] for key in kinds})
-        rest = {key: value for key, value in fields.items() if key not in others}
-        return rest | {"derived": {key: getattr(derived, key) for key in kinds}}
+        own, derived = apart(fields, known, ALL_DERIVED)
+        return own | {"derived": derived}
 
     @model_validator(mode="after")
     def _of_some(self) -> Self:
@@ -212,13 +207,7 @@ class DataSource(WithOrigin):
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = super().__get_pydantic_json_schema__(core_schema, handler)
         del schema["properties"]["derived"]
-        for key, kind in ALL_DERIVED.own.items():
-            derived = handler(kind.__pydantic_core_schema__)
-            schema["properties"][key] = {
-                "anyOf": [derived, {"type": "null"}],
-                "default": None,
-                "description": kind.about,
-            }
+        describe(schema, handler, ALL_DERIVED)
         return schema
 
     def of(self, split: str, language: str) -> Origin:

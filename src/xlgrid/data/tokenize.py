@@ -18,7 +18,7 @@ from xlgrid.data.remarks import strings
 from xlgrid.data.streams import Progress
 from xlgrid.data.text import END, End, differ
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import IS_DEV
+from xlgrid.heads.head import FILE
 from xlgrid.heads.tokens import PARALLEL_IDS
 from xlgrid.tasks import Columns, Task, task
 from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, HoldOut
@@ -71,7 +71,7 @@ def tokenize(
         data: one of these:
             - the file of the split, and optionally a file with the same examples in another language (parallel
               examples), whose tokens become the column `PARALLEL_IDS`;
-            - the files of the test set and of the dev set, for heads that read the dev set in evaluation;
+            - the files of the splits that the head reads together (`Head.splits`);
             - a text with the columns `id` and `text`;
             - two parallel texts, where rows with the same id are translations. Each input has both rows.
         tokenizer: the folder of the tokenizer.
@@ -105,13 +105,14 @@ def tokenize(
     if described.target and len(data) > 1:
         parallel = _parallel(data[0], data[1], described)
         data = data[:1]
-    if len(data) > 1 and not head.reads_dev:
+    has_splits = len(head.splits("test")) > 1
+    if len(data) > 1 and not has_splits:
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
     loaded = load_tokenizer(tokenizer)
     check_tokenizer(loaded, tokenizer, described, max_length)
     encoding = Encoding(loaded, max_length, one_separator, stride, documents, lines)
-    if head.reads_dev:
-        parts = _with_dev(*data)
+    if has_splits:
+        parts = _in_turn(data)
     else:
         parts = _side_by_side(data, described.inputs, dev_rows) if len(data) > 1 else tables(data[0], BATCH)
     first = next(parts)
@@ -169,23 +170,24 @@ def tokenize(
         if (rest := head.remainder(encoding)).get("input_ids"):
             if split == "train" and not rows_written:
                 raise ValueError(
-                    f"{where} has {rows_read} rows, whose {len(rest['input_ids'][0])} tokens for train are fewer than one input of "
-                    f"max_length {max_length}, which `documents: pack` fills: lower max_length, get more text, or set `documents: cut`"
+                    f"{where} has {rows_read} rows with {len(rest['input_ids'][0])} tokens for train, which do not "
+                    f"fill one input of max_length {max_length}, as `documents: pack` requires: lower max_length, get "
+                    "more text, or set `documents: cut`"
                 )
             file.write(rest)
             rows_written += len(rest["input_ids"])
         if not rows_written:
             raise ValueError(
-                f"{where} has {rows_read} rows, and none with text for {split}: of rows 1 to 25, the first one with text is for dev, to choose "
-                "checkpoints with, and of rows 26 to 50 for test; all others are for train; a pair is for a split if both of its rows "
-                "are. Get more text"
+                f"{where} has {rows_read} rows, and no row with text for {split}: the first row with text among rows 1 "
+                "to 25 is for dev, which chooses checkpoints, and the first among rows 26 to 50 is for test; all other "
+                "rows are for train. A pair belongs to a split if both of its rows do. Get more text"
             )
     for remark in (*_remarks(encoding, described, examples * max(1, choices)), *forms.remarks()):
         print(f"{where}: {remark}", file=sys.stderr)
 
 
 class Forms:
-    """Counts texts and words that are not in the Unicode normalization form NFC, and how many of them have other tokens
+    """Counts of texts and words that are not in the Unicode normalization form NFC, and of those that have other tokens
     in NFC."""
 
     def __init__(self, tokenizer: Any, described: Task) -> None:
@@ -209,27 +211,29 @@ class Forms:
         """A sentence for the log, if the tokens of a text differ in NFC."""
         if self.differ:
             yield (
-                f"{self.not_composed:,} of {self.read_texts:,} texts or words are not in the normalization form NFC, and {self.differ:,} of "
-                f"{self.compared:,} that were compared have other tokens in NFC; `normalize: NFC` in `data` brings them into this form"
+                f"{self.not_composed:,} of {self.read_texts:,} texts or words are not in the normalization form NFC, "
+                f"and {self.differ:,} of {self.compared:,} that were compared have other tokens in NFC; `normalize: "
+                "NFC` in `data` converts them to this form"
             )
 
 
 def _check_files(data: Sequence[str | Path], described: Task, kind: str) -> None:
     """Raise ValueError if the number of files does not suit the task."""
     where = " and ".join(map(str, data))
-    if described.head.reads_dev and len(data) != 2:
-        raise ValueError(
-            f"a task of kind {kind} takes the files of the test set and of the dev set, got {where}: give both"
-        )
+    splits = described.head.splits("test")
+    if len(splits) > 1 and len(data) != len(splits):
+        sets = " and ".join(f"of the {split} set" for split in splits)
+        raise ValueError(f"a task of kind {kind} needs the files {sets}, got {where}: give a file for each")
     if described.target and len(data) > (1 if described.choices else 2):
         raise ValueError(
-            f"a task of kind {kind} takes {'one file' if described.choices else 'a file, and perhaps one of parallel examples'}, got "
-            f"{where}: only texts stand side by side"
+            f"a task of kind {kind} needs "
+            f"{'one file' if described.choices else 'one file, or one file and another one with parallel examples'}, "
+            f"got {where}: only text can have two files"
         )
 
 
 def _remarks(encoding: Encoding, described: Task, inputs: int) -> Iterator[str]:
-    """Sentences for the log: how many inputs were cut, and how many words have no token."""
+    """Sentences for the log about the numbers of cut inputs and of words without a token."""
     if encoding.truncated:
         has_windows = any(field.name == "example" for field in described.head.fields())
         change = "examples were split into windows of" if has_windows else "inputs were cut to"
@@ -237,16 +241,16 @@ def _remarks(encoding: Encoding, described: Task, inputs: int) -> Iterator[str]:
         advice = "`documents: split`, or a larger max_length," if is_text else "raise max_length"
         yield f"{encoding.truncated:,} of {inputs:,} {change} {encoding.max_length} tokens; {advice} to keep them whole"
     if encoding.lost_words:
-        yield f"{encoding.lost_words:,} words have no token, and are read as an unknown one"
+        yield f"{encoding.lost_words:,} words have no token and are read as unknown words"
 
 
-def _with_dev(test: str | Path, dev: str | Path) -> Iterator["pa.Table"]:
-    """The rows of the test set, then those of the dev set, with the column `IS_DEV`, in parts."""
+def _in_turn(data: Sequence[str | Path]) -> Iterator["pa.Table"]:
+    """The rows of each file, one file after another, with the column `FILE`, in parts."""
     import pyarrow as pa
 
-    for number, path in enumerate((test, dev)):
+    for number, path in enumerate(data):
         for table in tables(path, BATCH):
-            yield table.append_column(IS_DEV, pa.array([number] * table.num_rows, pa.int32()))
+            yield table.append_column(FILE, pa.array([number] * table.num_rows, pa.int32()))
 
 
 def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows: int) -> Iterator["pa.Table"]:
@@ -258,8 +262,9 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows:
     if len(ends) == len(texts) and differ(ends):
         # A line that is missing in one text shifts all later lines. Comparing ids would not show this.
         raise ValueError(
-            f"{' and '.join(map(str, texts))} are parallel texts, but their last rows are rows {' and '.join(str(end.row + 1) for end in ends)}: row i "
-            "must say the same in both, so give both the same rows, an empty one where one of them says nothing"
+            f"{' and '.join(map(str, texts))} are parallel texts, but their last rows are rows "
+            f"{' and '.join(str(end.row + 1) for end in ends)}: row i must have the same content in both, so add an "
+            "empty row where one of them lacks a row"
         )
     count = 0
     common = _common(texts, dev_rows)
@@ -269,7 +274,9 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows:
             by_text = zip(*(row_texts for _, row_texts in part), strict=True)
             yield pa.table(dict(zip(columns, by_text, strict=True)) | {SPLITS_OF_TEXTS: [splits for splits, _ in part]})
     if count < 2:
-        raise ValueError(f"{' and '.join(map(str, texts))} have {count} ids in common: make them with one setting")
+        raise ValueError(
+            f"{' and '.join(map(str, texts))} have {count} ids in common: make both texts with the same settings"
+        )
 
 
 def _common(texts: Sequence[str | Path], dev_rows: int) -> Iterator[tuple[list[str], list[str]]]:
@@ -289,13 +296,13 @@ def _common(texts: Sequence[str | Path], dev_rows: int) -> Iterator[tuple[list[s
 
 
 def _ascending(path: str | Path, dev_rows: int) -> Iterator[tuple[int, str, str]]:
-    """Id, split and text of the rows of a text."""
+    """The id, the split and the text of each row of a text."""
     hold_out = HoldOut(dev_rows)
     before = None
     for row, (number, text) in enumerate(rows(path, ["id", COLUMN]), start=1):
         if before is not None and number <= before:
             raise Damaged(
-                f"{path}, row {row}: id {number} follows id {before}, but ids ascend: make the text again", path
+                f"{path}, row {row}: id {number} follows id {before}, but ids must ascend: make the text again", path
             )
         before = number
         yield number, hold_out.split_of(number), text
@@ -317,10 +324,11 @@ def _parallel(path: str | Path, parallel: str | Path, described: Task) -> "pa.Ta
     table, other = read_table(path), read_table(parallel)
     described.check(table, str(path))
     described.check(other, str(parallel))
-    advice = "row i has to say the same in both, so give each example its translation, or leave the language out"
+    advice = "row i must have the same content in both, so add the missing translations, or leave the language out"
     if table.num_rows != other.num_rows:
         raise ValueError(
-            f"{path} has {table.num_rows} examples, and {parallel}, where their parallel examples are, has {other.num_rows}: {advice}"
+            f"{path} has {table.num_rows} examples, and {parallel}, which has the parallel examples, has "
+            f"{other.num_rows}: {advice}"
         )
     label = described.head.parallel(described)
     for column in dict.fromkeys(filter(None, (label, "id"))):
@@ -332,14 +340,15 @@ def _parallel(path: str | Path, parallel: str | Path, described: Task) -> "pa.Ta
             continue
         if unlike := [row for row, pair in enumerate(zip(values, others, strict=True), start=1) if pair[0] != pair[1]]:
             raise ValueError(
-                f"the parallel examples in {parallel} are not those of {path}: the {column} differs in row {unlike[0]}; {advice}"
+                f"{parallel} does not have the parallel examples of {path}: the {column} differs in row {unlike[0]}; "
+                f"{advice}"
             )
     return other
 
 
 def _of_examples(encoded: Mapping[str, Sequence[Any]], example: Sequence[int]) -> list[list[int]]:
-    """The token ids of each row's parallel example. All windows of a long example get its parallel example's first
-    window."""
+    """The token ids of the parallel example of each row. All windows of a long example get the first window of its
+    parallel example."""
     numbers = list(encoded.get("example", range(len(encoded["input_ids"]))))
     first = dict(zip(numbers[::-1], encoded["input_ids"][::-1], strict=True))
     return [list(first[number]) for number in example]
@@ -360,8 +369,8 @@ def load_tokenizer(tokenizer: str | Path) -> Any:
         return AutoTokenizer.from_pretrained(str(tokenizer), use_fast=True)
     except Exception as error:  # Transformers raises errors of many types.
         raise Damaged(
-            f"the tokenizer {tokenizer} is damaged ({first_sentence(error)}): see its config.json and tokenizer_config.json, or save, "
-            "make or fetch it again",
+            f"the tokenizer {tokenizer} is damaged ({first_sentence(error)}): see its config.json and "
+            "tokenizer_config.json, or save, make or fetch it again",
             tokenizer,
         ) from error
 
@@ -374,7 +383,7 @@ def _check_json(path: Path) -> None:
         if not isinstance(json.loads(path.read_text(encoding="utf-8")), dict):
             raise ValueError("it has no keys")
     except ValueError as error:
-        raise Damaged(f"{path} is damaged or no JSON ({error}): save, copy or fetch it again", path.parent) from error
+        raise Damaged(f"{path} is damaged or not JSON ({error}): save, copy or fetch it again", path.parent) from error
 
 
 def check_tokenizer(tokenizer: Any, folder: str | Path, described: Task, max_length: int) -> None:
@@ -390,8 +399,8 @@ def check_tokenizer(tokenizer: Any, folder: str | Path, described: Task, max_len
     """
     if tokenizer.pad_token_id is None:
         raise ValueError(
-            f"the tokenizer {folder} has no token that fills the ends of a batch: write `pad_token` into its tokenizer_config.json, as "
-            "the encoder's config.json has `pad_token_id`"
+            f"the tokenizer {folder} has no padding token: write `pad_token` into its tokenizer_config.json, in "
+            "agreement with `pad_token_id` in the encoder's config.json"
         )
     described.head.check_tokenizer(tokenizer)
     segments = min(len(described.inputs), 2)
@@ -404,10 +413,10 @@ def check_tokenizer(tokenizer: Any, folder: str | Path, described: Task, max_len
 
 
 class TokensFile:
-    """Writes a tokens file with the columns `input_ids`, `context_length`, and further columns.
+    """A tokens file that is being written, with the columns `input_ids`, `context_length` and further columns.
 
     Args:
-        about: the metadata. If it has `choices`, the first two columns are lists of their types.
+        about: the metadata. If they have `choices`, the first two columns are lists of their types.
     """
 
     def __init__(self, path: Path, fields: Sequence["pa.Field"], about: Mapping[str, Any]) -> None:

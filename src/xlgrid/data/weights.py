@@ -9,7 +9,7 @@ from xlgrid.data.checkpoints import WEIGHTS, check_index, config_of, weight_file
 from xlgrid.heads.families import FAMILIES, MODULES
 
 # A checkpoint may lack weights whose names contain one of these parts.
-_MAY_MISS = {"pooler", "crossattention", "position_ids", "token_type_ids", "inv_freq"} | MODULES
+_MAY_MISS = {"pooler", "position_ids", "token_type_ids", "inv_freq"} | MODULES
 # The beginning of the names of weights that were saved from torch's DataParallel.
 _WRAPPER = "module."
 
@@ -18,8 +18,7 @@ def missing_of_encoder(missing: Iterable[str]) -> list[str]:
     """The missing weights, sorted, without weights that a valid checkpoint of an encoder may lack.
 
     Args:
-        missing: the names that transformers gives. A pooler, which masked-language models lack, a cross-attention, which a decoder
-            gets, and positions that transformers computes may be missing. `check_modules` looks for the modules of languages.
+        missing: the names that transformers gives. A pooler, which masked-language models lack, and positions that transformers computes may be missing. `check_modules` looks for the modules of languages.
     """
     return sorted(name for name in missing if _MAY_MISS.isdisjoint(name.split(".")))
 

@@ -36,9 +36,6 @@ class Benchmark(Compared):
     rows: tuple[str, ...] = Field(
         ("encoder",), min_length=1, description="axes, or facts of encoders, whose values name the rows"
     )
-    statistic: Literal["mean-sd", "mean", "min-max"] = Field(
-        "mean-sd", description="what an entry shows of the seeds: mean ± standard deviation, mean, or least to greatest"
-    )
     untrained: Literal["shared", "all", "own"] = Field(
         "shared",
         description="which rows show the scores of an encoder without training: shared, each row of the encoder whose method reads "
@@ -105,7 +102,7 @@ class Benchmark(Compared):
         behind = pd.concat([chosen.assign(column=chosen["task"]), chosen.assign(column=stats.AVERAGE)])
         entries = pd.concat([entries, average], ignore_index=True)
         entries = printing.with_learning(entries, behind, [*rows, "column"])
-        sheet = self.printed(entries, notes=notes, rows=self.rows, order=order, statistic=self.statistic)
+        sheet = self.printed(entries, notes=notes, rows=self.rows, order=order)
         return Rendering(sheet, behind=behind)
 
 

@@ -43,10 +43,8 @@ class LatexOfScores(Latex):
         "bold, if the paired test of the claims finds it better than the runner-up; this needs three complete seeds of each",
     )
 
-    def check(self, axes: Sequence[str], statistic: str) -> None:
-        """Raise a `ValueError` if the settings do not fit a table with these axes of rows and columns and this statistic."""
-        if not self.deviation and statistic != "mean-sd":
-            raise ValueError(f"`latex.deviation: false` goes with `statistic: mean-sd`, got {statistic}: leave it out")
+    def check(self, axes: Sequence[str]) -> None:
+        """Raise a `ValueError` if the settings do not fit a table with these axes of rows and columns."""
         rivals = [axis for axis in axes if axis not in NO_RIVALS]
         for axis in self.bold:
             if axis not in rivals:

@@ -32,9 +32,6 @@ class Table(Compared):
         Field(min_length=1, max_length=2, description="one axis, or a list of two, the outer first")
     )
     groups: tuple[str, ...] = Field((), description="the groups that are columns, with `columns: group`")
-    statistic: Literal["mean-sd", "mean", "min-max"] = Field(
-        "mean-sd", description="what an entry shows of the seeds: mean ± standard deviation, mean, or least to greatest"
-    )
     average: bool = Field(False, description="true: one more column has the mean over the others")
     latex: LatexOfScores = Field(
         LatexOfScores(),
@@ -65,7 +62,7 @@ class Table(Compared):
             raise ValueError(f"`average` cannot average over columns that are {self.columns[0]}s: set it to false")
         if self.difference:
             self._check_difference(*self.difference)
-        self.latex.check(axes, self.statistic)
+        self.latex.check(axes)
         return self
 
     def _check_difference(self, first: str, second: str) -> None:
@@ -134,10 +131,8 @@ class Table(Compared):
         in_latex = None
         if self.latex.bold or not self.latex.deviation:
             bold, note = self._bold(behind, entries, axes)
-            statistic = self.statistic if self.latex.deviation else "mean"
-            in_latex = printed(bold, notes=[*notes, *note], statistic=statistic)
-        sheet = printed(entries, notes=notes, statistic=self.statistic)
-        return Rendering(sheet, behind=pd.concat(behind), in_latex=in_latex)
+            in_latex = printed(bold, notes=[*notes, *note], deviation=self.latex.deviation)
+        return Rendering(printed(entries, notes=notes), behind=pd.concat(behind), in_latex=in_latex)
 
     def _bold(
         self, behind: "Sequence[pd.DataFrame]", entries: "pd.DataFrame", axes: Sequence[str]

@@ -1,4 +1,4 @@
-"""Heads: how examples become inputs, losses, predictions and metrics. Each has a file here and a line in `HEADS`.
+"""Heads, which turn examples into inputs, losses, predictions and metrics. Each has a file here and a line in `HEADS`.
 
 `ALL_HEADS` also finds the heads that installed packages declare as entry points of the group `xlgrid.heads`.
 """
@@ -10,7 +10,6 @@ from xlgrid.heads.embed import EmbedHead, MiningHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import Metric
-from xlgrid.heads.seq2seq import Seq2SeqHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
@@ -27,7 +26,6 @@ HEADS: dict[str, Head] = {
         ChoiceHead(),
         MlmHead(),
         PerplexityHead(),
-        Seq2SeqHead(),
         EmbedHead(),
         MiningHead(),
     )
@@ -38,17 +36,17 @@ ALL_HEADS = Extensible(
     "xlgrid.heads",
     HEADS,
     fits=lambda name, head: isinstance(head, Head) and head.name == name,
-    expected="an instance of xlgrid.heads.Head whose `name` is that of the entry point",
+    expected="an instance of xlgrid.heads.Head whose `name` is the name of the entry point",
 )
 
 __all__ = ["ALL_HEADS", "HEADS", "Head", "metric"]
 
 
 def metric(name: str) -> Metric:
-    """The metric of a name, among those of all heads.
+    """The metric with a name, among the metrics of all heads.
 
     Raises:
-        ValueError: there is none; the message names the nearest.
+        ValueError: no head has a metric with this name; the message has the nearest name.
     """
     metrics = {metric.name: metric for head in ALL_HEADS.known() for metric in head.all_metrics}
     if name not in metrics:

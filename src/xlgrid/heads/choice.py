@@ -1,4 +1,4 @@
-"""The head `choice`: the right one of several continuations."""
+"""The head `choice`, which chooses the right one of several continuations."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +11,29 @@ if TYPE_CHECKING:
 
 
 class ChoiceHead(RowHead):
-    """The right one of several choices, each of which is scored in an input of its own.
+    """The right one of several choices, where the model scores each choice in a separate input.
 
-    The first segment is the text of all inputs that are no choice, separated by spaces, and the second segment is the
-    choice. The target is the name of a label, or the number that it reads as. There are no pairs of languages. The model has
-    one output, the score of a choice, however many choices there are.
+    The first segment is the text of all inputs that are not choices, joined with spaces, and the second segment is the
+    choice. The target is the name of a label, or a number that is written the same. The head has no pairs of languages.
+    The model has one output, the score of a choice, for any number of choices.
     """
 
     name = "choice"
     model_suffix = "MultipleChoice"
     inputs_allowed = (1, None)
-    has_choices = True
 
     def problems(self, task: TaskColumns) -> list[str]:
         problems = super().problems(task)
         if len(task.labels) != len(task.choices):
             problems.append(
-                f"`labels` has {len(task.labels)} names for {len(task.choices)} `choices`: give one for each, in their order"
+                f"`labels` has {len(task.labels)} names for {len(task.choices)} `choices`: give one name for each "
+                "choice, in the same order"
             )
         return problems
+
+    def problems_of_choices(self, task: TaskColumns) -> list[str]:
+        count = len(task.choices)
+        return [] if count > 1 else [f"`choices` has {count} columns, expected at least 2"]
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
@@ -47,3 +51,7 @@ class ChoiceHead(RowHead):
             name: [inputs[at : at + count] for at in range(0, len(inputs), count)] for name, inputs in columns.items()
         }
         return columns | {"label": [task.labels.index(str(row[task.target])) for row in rows]}
+
+    def shaped(self, inputs: Any, rows: int) -> Any:
+        """[rows, choices, longest]."""
+        return inputs.reshape(rows, -1, inputs.shape[-1])

@@ -1,8 +1,8 @@
-"""Families of encoders: where the parts of their models are in the classes of transformers.
+"""Families of encoders: the names of the parts of their models in the classes of transformers.
 
-Heads and methods find the parts of a model here. A new family is one entry of `FAMILIES`; CONTRIBUTING.md says what else it needs.
-Papers add families by entry points of the group `xlgrid.families`, and types of models that are no encoders, such as an encoder-decoder,
-by those of the group `xlgrid.types`.
+Heads and methods find the parts of a model with this module. A new family is one entry of `FAMILIES`; CONTRIBUTING.md
+lists the other steps. Papers add families with entry points of the group `xlgrid.families`, and types of models that
+are not encoders, such as encoder-decoders, with entry points of the group `xlgrid.types`.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedModel
 
-# The module that encoders may have in place of one for each language, and that of a language which a method adds.
+# The name of a module that all languages share, and the name of a module that a method adds for a language.
 SHARED, ADDED = "shared", "added"
 
-# By the model type in config.json.
+# The model type in config.json -> the family.
 FAMILIES: dict[str, Family] = {
     "bert": BERT,
     "xlm-roberta": XLMR,
@@ -41,7 +41,7 @@ FAMILIES: dict[str, Family] = {
         "DebertaV2",
         attention="",
         dropout=("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout"),
-        # DeBERTa-v3's head computes what that of BERT does, under these names (He et al. 2021).
+        # DeBERTa-v3's head computes the same as BERT's head, under these names (He et al. 2021).
         renamed={
             "lm_predictions.lm_head.dense.": "cls.predictions.transform.dense.",
             "lm_predictions.lm_head.LayerNorm.": "cls.predictions.transform.LayerNorm.",
@@ -94,8 +94,8 @@ TYPES = Extensible[KnownType](
     "model type", "xlgrid.types", {}, lambda name, value: isinstance(value, KnownType), "a KnownType"
 )
 
-# The ends of the names of the tensor with one row per token. The encoder of a EuroBERT is called `model`, which tells its embeddings from
-# those of other models.
+# The ends of the name of the tensor with one row per token. The encoder of a EuroBERT is called `model`, which
+# distinguishes its embeddings from those of other models.
 EMBEDDINGS = tuple(
     sorted({f"{'' if '.' in f.word_embeddings else 'model.'}{f.word_embeddings}.weight" for f in FAMILIES.values()})
 )
@@ -103,20 +103,23 @@ _HEADS = {name for family in FAMILIES.values() for name in family.head}
 _LM_HEADS = {name for family in FAMILIES.values() for name in family.lm_head}
 _DECODERS = {f"{family.decoder}.weight" for family in FAMILIES.values()}
 _EMBEDDINGS = {family.word_embeddings.partition(".")[0] for family in FAMILIES.values()}
-# The dictionaries of modules for languages.
+# The names of dictionaries that hold the modules of languages.
 MODULES = {family.modules for family in FAMILIES.values()} - {""}
 _LAYERS = {family.layers.rpartition(".")[2] for family in FAMILIES.values()}
 
 
 def known_type(model_type: str | None) -> KnownType | None:
-    """What xlgrid knows of a model type: a family, or a type that is no encoder; None if it does not know the type."""
+    """The description of a model type: a family, or a type that is not an encoder; None for an unknown type."""
     return FAMILIES.get(model_type or "") or TYPES.get(model_type or "")
 
 
 def family_of(model: "PreTrainedModel") -> Family:
-    """The family of a model. Models of other types often have the layout of BERT or XLM-R, and are taken for these: callers look
-    whether a part is there."""
-    # Models that tests make up have no configuration.
+    """The family of a model.
+
+    Models of unknown types often have the layout of BERT or XLM-R, and the family is chosen accordingly. Callers check
+    whether a part exists.
+    """
+    # Models that tests define have no configuration.
     kind = getattr(getattr(model, "config", None), "model_type", "")
     return FAMILIES.get(kind, XLMR if hasattr(model, "lm_head") else BERT)
 
@@ -129,7 +132,7 @@ def part(module: Any, path: str) -> Any:
 
 
 def layers_of(model: "PreTrainedModel") -> "list[nn.Module]":
-    """The layers of an encoder; none if it is of no family and has another layout than BERT."""
+    """The layers of an encoder; empty if its type is unknown and its layout differs from BERT's."""
     return [*(part(model.base_model, family_of(model).layers) or ())]
 
 
@@ -141,7 +144,7 @@ def layer_of(name: str) -> int | None:
 
 
 def is_embedding(name: str) -> bool:
-    """Whether a parameter belongs to what comes before the first layer: the embeddings and their LayerNorm."""
+    """Whether a parameter belongs to a part before the first layer: the embeddings or their LayerNorm."""
     return not _EMBEDDINGS.isdisjoint(name.split("."))
 
 
@@ -162,7 +165,7 @@ def has_modules(model_type: str | None) -> bool:
 
 
 def module_of(name: str) -> str | None:
-    """The module, that of a language, SHARED or ADDED, to which a parameter belongs; None if it belongs to no such module."""
+    """The module to which a parameter belongs: a language, SHARED or ADDED; None if it belongs to no such module."""
     return next((after for before, after in pairwise(name.split(".")) if before in MODULES), None)
 
 

@@ -1,4 +1,7 @@
-"""Texts in a normalization form of Unicode (UAX #15), in which equal letters are equal code points: NFC composes `e` and `´` to `é`."""
+"""Convert texts to a Unicode normalization form (UAX #15), in which equal letters have equal code points.
+
+For example, NFC composes `e` and `´` to `é`.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Brings a text into a normalization form.
+# A function that converts a text to a normalization form.
 Normalized = Callable[[str], str]
 
 
 def in_form(table: "pa.Table", columns: Iterable[str], normalized: Normalized) -> "pa.Table":
-    """The table with the texts of some columns, and those in their lists, in a normalization form. Columns that it lacks do not matter."""
+    """The table with the texts of some columns, and the texts in their lists, in a normalization form.
+
+    Columns that the table lacks are ignored.
+    """
     for column in dict.fromkeys(columns):
         if column in table.column_names:
             table = with_values(table, column, [_in_form(value, normalized) for value in table[column].to_pylist()])
@@ -19,7 +25,7 @@ def in_form(table: "pa.Table", columns: Iterable[str], normalized: Normalized) -
 
 
 def with_values(table: "pa.Table", column: str, values: Sequence[Any]) -> "pa.Table":
-    """The table with other values of the same type in a column."""
+    """The table with new values of the same type in a column."""
     import pyarrow as pa
 
     place = table.column_names.index(column)

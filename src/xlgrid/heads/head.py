@@ -7,7 +7,7 @@ Nothing outside this package asks which head a task has.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 # How a mix takes its parts: each example from one of them, or all rows of each.
 Mix = Literal["shares", "whole"]
-# The column that tells rows of the dev set, 1, from those of the test set, 0, where a head reads both in evaluation.
-IS_DEV = "is_dev"
+# The column of a table to encode that has the number of each row's file, where a tokens file has the rows of several splits.
+FILE = "file"
 
 
 class NoOptions(Strict):
@@ -72,19 +72,13 @@ class Head(ABC):
     inputs_allowed: ClassVar[tuple[int, int | None]] = (1, 1)
     has_target: ClassVar[bool] = True  # the data have a column with the answers
     has_labels: ClassVar[bool] = True  # the target names labels of the task
-    has_choices: ClassVar[bool] = False  # some of the input columns are choices
-    # The target is the answers to a question, of which there may be none (`prepared`)
-    has_answers: ClassVar[bool] = False
     has_pairs_only: ClassVar[bool] = False  # each row of the data is in two languages, and files are named by pairs
     reads_words: ClassVar[bool] = False  # the input is a list of words, for each of which the target has a label
-    further_columns: ClassVar[tuple[str, ...]] = ()  # columns of the data beside those of the task
 
     # Tokens files. The columns of `fields` that have one value per token; the others have one value per row.
     token_columns: ClassVar[tuple[str, ...]] = ()
     # Two windows of a long example share tokens, whose number the study's `stride` gives
     has_stride: ClassVar[bool] = False
-    # The tokens of a test set are those of the dev set, too, on which a cell chooses what its predictions depend on.
-    reads_dev: ClassVar[bool] = False
     # How a mix may take its parts, the default first. `shares`: each example comes from one of the parts, which have the same examples;
     # `whole`: the mix has all rows of each part.
     mixes: ClassVar[tuple[Mix, ...]] = ("shares", "whole")
@@ -94,11 +88,8 @@ class Head(ABC):
     modules: ClassVar[tuple[str, ...]] = ()  # the modules of these models that an encoder may come without
     # The model has one output per label, so that other labels need another model
     output_per_label: ClassVar[bool] = False
-    # The model is an encoder-decoder, both parts of which are made from the encoder
-    has_decoder: ClassVar[bool] = False
     # The head reads the first token of the encoder's last layer, and no other
     reads_first_token: ClassVar[bool] = False
-    passed_share: ClassVar[float] = 1.0  # the share of an example's tokens that pass a layer of the model
     # The share of tokens at which a language model's output embeddings are computed
     output_share: ClassVar[float] = 0.0
 
@@ -146,16 +137,27 @@ class Head(ABC):
             problems.append("there is no answer to predict, so leave out `target`")
         if self.has_labels and len(task.labels) < 2:
             problems.append(f"`labels` has {len(task.labels)} names, expected at least 2")
-        if self.has_choices and len(task.choices) < 2:
-            problems.append(f"`choices` has {len(task.choices)} columns, expected at least 2")
-        for name, expected in (("labels", self.has_labels), ("choices", self.has_choices)):
-            if getattr(task, name) and not expected:
-                problems.append(f"there are no {name}, so leave out `{name}`")
+        if task.labels and not self.has_labels:
+            problems.append("there are no labels, so leave out `labels`")
+        problems += self.problems_of_choices(task)
         for name, values in (("`inputs` and `choices`", task.inputs), ("`labels`", task.labels)):
             doubles = sorted({value for value in values if values.count(value) > 1})
             if doubles:
                 problems.append(f"{', '.join(map(repr, doubles))} occurs twice in {name}")
         return problems
+
+    def problems_of_choices(self, task: TaskColumns) -> list[str]:
+        """The mistakes in the columns of the choices, as those of `problems`. Only some heads have choices."""
+        return ["there are no choices, so leave out `choices`"] if task.choices else []
+
+    def columns(self, task: TaskColumns) -> list[str]:
+        """The columns of the data that the head reads."""
+        return [*task.inputs, *filter(None, [task.target])]
+
+    def splits(self, split: str) -> tuple[str, ...]:
+        """The splits whose rows a tokens file of a split has: the split, and those on which a cell chooses what its predictions
+        depend on. In the table to encode, the column `FILE` tells the rows of several splits apart."""
+        return (split,)
 
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
@@ -181,7 +183,13 @@ class Head(ABC):
 
         Args:
             unanswerable, misplaced: see `xlgrid.data.origins.origin.Origin`.
+
+        Raises:
+            ValueError: one of these is given, but the rows are no questions.
         """
+        for key, value in (("unanswerable", unanswerable), ("misplaced", misplaced)):
+            if value:
+                raise ValueError(f"`{key}` is about questions, and {task.name} has none: leave it out")
         return table, {}
 
     def in_form(self, table: "pa.Table", task: TaskColumns, normalized: Normalized) -> "pa.Table":
@@ -228,7 +236,7 @@ class Head(ABC):
         Raises:
             ValueError: a column is missing; the message names `where` and the nearest column.
         """
-        columns = [*task.inputs, *([task.target] if task.target else []), *self.further_columns]
+        columns = self.columns(task)
         for column in columns:
             if column not in table.column_names:
                 raise ValueError(
@@ -244,6 +252,15 @@ class Head(ABC):
     def remarks(self, table: "pa.Table", task: TaskColumns) -> list[str]:
         """What is unusual about the rows of a file but no error, each as a clause for the log of the data."""
         return []
+
+    def problems_of_grid(self, study: Any, task: str, grid: str) -> Iterator[str]:
+        """What is wrong with a grid that names a task with the head, each as `place: what is wrong`.
+
+        Args:
+            study: the study, whose names exist.
+            task, grid: the names of the task and of the grid in the study.
+        """
+        yield from ()
 
     def unscorable(self, options: Any, targets: Sequence[Sequence["Language"]]) -> list[str]:
         """Why some targets of a task cannot be scored, each as `option: what is wrong`, for the settings of evaluation `options`.
@@ -316,10 +333,14 @@ class Head(ABC):
         arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
         if token_types:
             arrays["token_type_ids"] = (real & (at >= tokens.contexts[inputs][:, None])).astype(np.int64)
-        if tokens.inputs_per_row > 1:
-            arrays = {name: array.reshape(len(rows), tokens.inputs_per_row, -1) for name, array in arrays.items()}
+        arrays = {name: self.shaped(array, len(rows)) for name, array in arrays.items()}
         arrays["labels"] = self.batch_labels(tokens, rows, arrays, positions)
         return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
+
+    def shaped(self, inputs: Any, rows: int) -> Any:
+        """An array or tensor of a batch, [inputs, longest], in the shape that the model reads: [rows, longest] where each row has one
+        input."""
+        return inputs
 
     def evaluation_batch(
         self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
@@ -355,6 +376,24 @@ class Head(ABC):
         import transformers
 
         return getattr(transformers, f"{family}For{self.model_suffix}")
+
+    def described(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The configuration of the head's model, as `Method.misfit` reads it: that of the encoder, with what the head changes in it.
+
+        Args:
+            config: the contents of the encoder's config.json, or some of them; or the configuration of a model with the head.
+        """
+        return config
+
+    def computed(self, model: "PreTrainedModel", name: str, is_output: bool) -> tuple[float, float]:
+        """How often a training step and an evaluation multiply by a parameter, each per token of an example, for estimates of cost.
+
+        Args:
+            name: the parameter, by its name in `xlgrid.models.deltas.named_parameters`. It is in a layer, or else `is_output`.
+            is_output: whether it is the output embeddings of a language model.
+        """
+        share = self.output_share if is_output else 1.0
+        return share, share
 
     def settings(self, labels: int) -> dict[str, int]:
         """The entries of a model's configuration that the head needs, for a task with so many labels."""

@@ -236,8 +236,8 @@ def answers(model: "PreTrainedModel", head: Head | None, padding: int = 0, **ext
     tokens = [first, first + 1, first + 2, first + 3, end, end, first + 4, first + 5, first + 6, end]
     ids = torch.tensor([[*tokens, *[pad or 0] * padding]])
     mask = torch.tensor([[1] * len(tokens) + [0] * padding])
-    if head is not None and head.has_choices:
-        ids, mask = ids[:, None], mask[:, None]
+    if head is not None:
+        ids, mask = head.shaped(ids, 1), head.shaped(mask, 1)
     output = model(input_ids=ids, attention_mask=mask, **extra)
     if "start_logits" in output:
         states = torch.stack([output.start_logits, output.end_logits], -1)

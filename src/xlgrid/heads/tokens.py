@@ -40,8 +40,8 @@ class Tokens:
         languages: the codes of all languages in the data.
         language_of: [inputs, 2], the positions in `languages` of the first and the second segment's language.
         columns: the columns that the head's `encode` returned for rows, by name, as an array of
-            numbers or as an Arrow array. `target_size` has the number of tokens of each row's target, where a decoder reads
-            targets. `example` has the number of the example of each row, where an example can have
+            numbers or as an Arrow array. `target_size` has the number of tokens of each row's target, where the model reads
+            targets, too. `example` has the number of the example of each row, where an example can have
             several rows; `depth` has the depth of proof, where the data have it.
         token_columns: the columns for tokens, in the order of `values`.
         inputs_per_row: the number of inputs in a row.

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads import ALL_HEADS
@@ -13,14 +12,6 @@ from xlgrid.heads.tokens import Tokens
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
-
-
-class AdapterFormat(Protocol):
-    """The format of a folder in which people share adapters, such as `xlgrid.papers.pfeiffer2020.madx.adapterhub`."""
-
-    TEXT_OPTIONS: str  # the options of a method whose adapters MLM runs train, as in a study
-
-    def files(self, folder: str | Path) -> list[str]: ...
 
 
 @dataclass(frozen=True)
@@ -34,18 +25,15 @@ class Method:
 
     # Whether there are runs of the method. Only `as-is` has no runs: it evaluates encoders as they are.
     is_trained: ClassVar[bool] = True
-    # Whether the method is for encoder-decoders (`Head.has_decoder`): for all models, for all but these, or for these only.
-    decoders: ClassVar[Literal["all", "none", "only"]] = "all"
-    # The format in which runs of the method are read (`MethodEntry.imported`); None if others share none.
-    adapter_format: ClassVar[AdapterFormat | None] = None
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
-        """Why the method is not for an encoder, as a sentence that says what to do instead; None if it is.
+        """Why the method is not for an encoder, or for the model of a head, as a sentence that says what to do instead; None if it is.
 
         Studies are refused, and `install` raises, with this sentence. It says nothing of encoders of which config.json does not tell.
 
         Args:
-            config: the contents of the encoder's config.json, or some of them; others have the defaults of transformers.
+            config: the contents of the encoder's config.json with the changes of the head (`Head.described`), or some of them; others have
+                the defaults of transformers.
         """
         return None
 
@@ -152,6 +140,13 @@ def check_fits(method: Method, model: "PreTrainedModel") -> None:
     """Raise a ValueError if a method is not for the encoder of a model (`Method.misfit`)."""
     if problem := method.misfit(model.config.to_dict()):
         raise ValueError(problem)
+
+
+def of_encoders_only(config: Mapping[str, Any]) -> str | None:
+    """Why a method whose modules are for encoders is not for a model, as `Method.misfit`."""
+    if config.get("is_encoder_decoder"):
+        return "the method is for encoders, and the model of the task is an encoder-decoder: take full-ft or bitfit"
+    return None
 
 
 def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:

@@ -38,8 +38,8 @@ def trains(method: "Method", name: str) -> bool:
 def kept(
     model: "PreTrainedModel", method: "Method", head: "Head", embeddings: bool = False
 ) -> dict[str, "torch.nn.Parameter"]:
-    """The parameters in a run's `delta.safetensors`: the trained parameters, the head, and the parameters of a decoder
-    that the encoder lacks.
+    """The parameters in a run's `delta.safetensors`: the trained parameters, the head, and those that the model has
+    drawn at random because the encoder lacks them (its attribute `drawn`, if it has one).
 
     A run without cells (`Head.has_cells`) stores parameters of the encoder only.
 

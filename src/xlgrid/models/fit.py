@@ -35,9 +35,9 @@ def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> s
     For the types of encoders that xlgrid knows, `Method.misfit` answers this. For any other type, the method is
     installed in a small model of that type, and the parameters that it adds and trains must change the model's output.
     """
-    if problem := method.misfit(config):
+    if problem := method.misfit(head.described(config)):
         return problem
-    if known_type(config["model_type"]) or not method.is_trained:
+    if not config or known_type(config["model_type"]) or not method.is_trained:
         return None
     return _misfit_of_method(json.dumps(config, sort_keys=True), method, head)
 
@@ -49,7 +49,7 @@ def install(model: "PreTrainedModel", head: Head, method: Method) -> None:
         ValueError: the head or the method cannot be used with the encoder.
     """
     check_head(model, head)
-    if problem := misfit_of_method(_config_of(model), method, head):
+    if problem := misfit_of_method(head.described(model.config.to_dict()), method, head):
         raise ValueError(problem)
     method.install(model)
 
@@ -62,14 +62,8 @@ def check_head(model: "PreTrainedModel", head: Head) -> None:
     Raises:
         ValueError: the head cannot be used with the encoder.
     """
-    if problem := head_problem(_config_of(model), head):
+    if problem := head_problem(head.described(model.config.to_dict()), head):
         raise ValueError(problem)
-
-
-def _config_of(model: "PreTrainedModel") -> dict[str, Any]:
-    # The parts of an encoder-decoder have configurations of their own.
-    config: dict[str, Any] = getattr(model.config, "encoder", model.config).to_dict()
-    return config
 
 
 @cache

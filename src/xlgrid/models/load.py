@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.errors import Damaged, first_sentence, whole_again
 from xlgrid.data.weights import missing_of_encoder, unlike
 from xlgrid.heads import Head
-from xlgrid.heads.families import EMBEDDINGS, FAMILIES, is_embedding, known_type, layer_of, module_of
+from xlgrid.heads.families import EMBEDDINGS, FAMILIES, known_type, module_of
 from xlgrid.heads.probe import head_problem, quiet, type_problem
-from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models import lm_head
 
@@ -54,8 +53,6 @@ def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
     """
     import torch
 
-    # `model_class` builds an encoder-decoder from the configuration of its encoder.
-    config = getattr(config, "encoder", config)
     try:
         with torch.device("meta"):
             return new_model(config, head)
@@ -90,8 +87,8 @@ def load_model(
         new_lm_head: add a random language-modelling head to an encoder that lacks one.
 
     Raises:
-        ValueError: the folder lacks a file; a file is damaged; the head has a decoder, and encoders of this type have
-            no decoder; the task needs a language-modelling head, and the encoder lacks it; or the encoder has a
+        ValueError: the folder lacks a file; a file is damaged; encoders of this type cannot have the head; the task
+            needs a language-modelling head, and the encoder lacks it; or the encoder has a
             language-modelling head in spite of `new_lm_head`.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -130,7 +127,7 @@ def load_model(
             raise _damaged(folder, error) from error
         raise
     missing, unused = sorted(about["missing_keys"]), sorted(about["unexpected_keys"])
-    if of_encoder := [name for name in missing_of_encoder(missing) if _is_of_encoder(model, head, name)]:
+    if of_encoder := [name for name in missing_of_encoder(missing) if _is_of_encoder(model, name)]:
         raise Damaged(unlike(str(folder), of_encoder, sorted(about["unexpected_keys"])), folder)
     of_head = [name for name in missing if lm_head.is_of_head(model, name)]
     if head.is_pretrained and of_head and model.base_model is not model and not new_lm_head:
@@ -145,13 +142,11 @@ def load_model(
     return loaded
 
 
-def _is_of_encoder(model: "PreTrainedModel", head: Head, name: str) -> bool:
+def _is_of_encoder(model: "PreTrainedModel", name: str) -> bool:
     """Whether a missing weight, by its name in a model with a head, belongs to the encoder."""
     if model.base_model is not model:
         return name.startswith(f"{model.base_model_prefix}.")
-    # The parts of an encoder-decoder are loaded separately. The decoder's language-modelling head is not of the
-    # encoder.
-    return not head.has_decoder or layer_of(name) is not None or is_embedding(name)
+    return name not in getattr(model, "drawn", ())
 
 
 def _dropout_rates(model_type: str | None, written: Mapping[str, Any]) -> list[str]:
@@ -177,29 +172,6 @@ def _dropout_rates(model_type: str | None, written: Mapping[str, Any]) -> list[s
 
 def _damaged(folder: Path, error: Exception) -> Damaged:
     return Damaged(f"{folder} is damaged or is no encoder ({error}): {whole_again(folder)}", folder)
-
-
-def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
-    """Give XLM-R's classifier the dense layer of the encoder's language-modelling head.
-
-    Raises:
-        ValueError: the encoder has no such head, or the model's classifier has no such layer.
-    """
-    import torch
-    from safetensors import safe_open
-
-    dense = getattr(getattr(model, "classifier", None), "dense", None)
-    weights = Path(encoder) / "model.safetensors"
-    with safe_open(weights, framework="pt") as stored:
-        names = [f"lm_head.dense.{name}" for name in ("weight", "bias")]
-        if dense is None or not set(names) <= set(stored.keys()):
-            raise ValueError(
-                f"`head: lm-head` needs an XLM-R with its language-modelling head, but {weights} or the task's "
-                "classifier lacks the layer `dense` of this head: set `head: fresh` for this encoder"
-            )
-        with torch.no_grad():
-            for name, parameter in zip(names, (dense.weight, dense.bias), strict=True):
-                parameter.copy_(stored.get_tensor(name))
 
 
 def resize_embeddings(model: "PreTrainedModel", rows: int) -> None:
@@ -276,6 +248,17 @@ def check_positions(model: "PreTrainedModel", *tokens: Tokens) -> None:
                     f"the longest input has {longest} tokens, but the encoder takes at most {most}: lower `max_length` of the "
                     "study's task"
                 )
+
+
+def positions(table: Any) -> int:
+    """The number of tokens for which a table of learned positions has rows.
+
+    Args:
+        table: the module of embeddings. The first rows stand for no position: up to that of padding in the families of RoBERTa, and
+            `offset` rows in that of BART and its kin.
+    """
+    unused = 0 if table.padding_idx is None else table.padding_idx + 1
+    return int(table.num_embeddings - getattr(table, "offset", unused))
 
 
 def has_segments(model: "PreTrainedModel") -> bool:

@@ -22,11 +22,10 @@ class Count(NamedTuple):
         stored: the number in a run's `delta.safetensors`: the trained parameters and the task's head.
         total: the number of all parameters.
         passed: the number of parameters by which every token is multiplied. These are the parameters in the layers of
-            the encoder, without embeddings, pooler and classifier. In a language model, the share `Head.output_share`
-            of the output embeddings counts, too.
+            the encoder, without embeddings, pooler and classifier, and the output embeddings of a language model. Each
+            counts as often as `Head.computed` says.
         passed_trained: the part of `passed` that training changes.
-        decoded: in an encoder-decoder, the part of `passed` that is in the decoder and the output embeddings.
-        beams: in an encoder-decoder, the number of hypotheses that beam search keeps.
+        passed_in_evaluation: `passed`, in an evaluation.
     """
 
     trained: int
@@ -34,8 +33,7 @@ class Count(NamedTuple):
     total: int
     passed: float
     passed_trained: float
-    decoded: float = 0.0
-    beams: int = 1
+    passed_in_evaluation: float
 
     @property
     def training(self) -> float:
@@ -49,9 +47,8 @@ class Count(NamedTuple):
 
     @property
     def evaluation(self) -> float:
-        """Floating-point operations of evaluating a token. The decoder computes each token once per beam-search
-        hypothesis."""
-        return 2 * (self.passed + (self.beams - 1) * self.decoded)
+        """Floating-point operations of evaluating a token."""
+        return 2 * self.passed_in_evaluation
 
 
 def count(
@@ -95,25 +92,23 @@ def count(
     modules = {module: trains(name) for name in parameters if (module := module_of(name))}
     idle = sorted(modules, key=lambda module: not modules[module])[1:]
     table = model.get_input_embeddings().weight
-    passed = {
-        name: head.passed_share * method.passes(name) * p.numel()
-        for name, p in parameters.items()
-        if name.startswith(model.base_model_prefix)
-        and "embed" not in name
-        and p is not table
-        # Every token passes the modules of a head that are in layers.
-        and (layer_of(name) is not None or not is_head(name))
-        and module_of(name) not in idle
-    }
-    output = {}
-    if head.output_share:
-        # The output embeddings are tied to those of the input, whose name they may have.
-        out = model.get_output_embeddings().weight
-        output = {
-            name: head.output_share * method.passes(name) * p.numel() for name, p in parameters.items() if p is out
-        }
-    passed |= output
-    first_part = f"{model.base_model_prefix}.encoder."
+    # The output embeddings may be tied to those of the input, whose name they then have.
+    output = model.get_output_embeddings().weight if head.output_share else None
+    passed: dict[str, float] = {}
+    in_evaluation = 0.0
+    for name, p in parameters.items():
+        is_layer = (
+            name.startswith(model.base_model_prefix)
+            and "embed" not in name
+            and p is not table
+            # Every token passes the modules of a head that are in layers.
+            and (layer_of(name) is not None or not is_head(name))
+            and module_of(name) not in idle
+        )
+        if is_layer or p is output:
+            computed, evaluated = head.computed(model, name, p is output)
+            passed[name] = computed * method.passes(name) * p.numel()
+            in_evaluation += evaluated * method.passes(name) * p.numel()
     encoder = {id(p): p for p in model.base_model.parameters()}
     stored = encoder if pretraining else deltas.kept(model, method, head, embeddings)
     return Count(
@@ -122,8 +117,7 @@ def count(
         total=sum(p.numel() for p in parameters.values()),
         passed=sum(passed.values()),
         passed_trained=sum(number for name, number in passed.items() if trains(name)),
-        decoded=sum(number for name, number in passed.items() if name in output or not name.startswith(first_part)),
-        beams=model.generation_config.num_beams if head.has_decoder else 1,
+        passed_in_evaluation=in_evaluation,
     )
 
 

@@ -177,12 +177,7 @@ def _steps(plan: "Plan") -> Iterator[str]:
     """The settings of each run fit together. For example, the training reaches the steps of its checkpoints."""
     study = plan.study
     numbered = [*enumerate(study.training)]
-    setting: dict[str, str] = {
-        key: f"training.{i}.set"
-        for key in ("alpha", "checkpoints", "dev_targets", "keep")
-        for i, entry in numbered
-        if key in entry.set
-    }
+    setting: dict[str, str] = {key: f"training.{i}.set" for i, entry in numbered for key in entry.set}
     # Settings do not depend on the seed, nor on the target in source@target.
     alike = {run._replace(source=run.source.data, seed=0): run for run in (plan.runs if setting else ())}
     for run in alike.values():
@@ -228,8 +223,8 @@ def _checkpoints(plan: "Plan") -> Iterator[str]:
             assert start
             if study.methods[start.method].imported:
                 yield (
-                    f"grids.{name}.checkpoints: cells of {method} are evaluated with the language adapters of method "
-                    f"{start.method}, which are `imported` and have no steps: leave out `checkpoints` or `imported`"
+                    f"grids.{name}.checkpoints: cells of {method} are evaluated with the runs of method {start.method}, "
+                    "which are imported and have no steps: leave out `checkpoints`, or train these runs here"
                 )
                 continue
             texts = {start.of_target(t, s): t for t, s in product(study.targets(grid), study.sources(grid))}

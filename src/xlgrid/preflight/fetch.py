@@ -14,6 +14,8 @@ from xlgrid.preflight.files import by_hand_lines, downloads_of, materials
 CONFIGS = (Path("config.yaml"), Path("config/config.yaml"))
 # The folder in which Snakemake records the settings with which it made each file.
 RECORDS = ".snakemake/metadata"
+# Files that are fetched at a time.
+AT_A_TIME = 4
 
 
 def lock_file() -> str:
@@ -25,7 +27,7 @@ def lock_file() -> str:
     config = next((path for path in CONFIGS if path.is_file()), None)
     if config is None:
         raise ValueError(
-            f"no {CONFIGS[0]} in {Path.cwd()}, which names the lock file: run this in the folder of a project, or name the file with --lock"
+            f"no {CONFIGS[0]} in {Path.cwd()}, which names the lock file: run this in the folder of a project"
         )
     _, values = read_yaml(config)
     if values is not None and not isinstance(values, dict):
@@ -43,13 +45,13 @@ def targets(plan: Plan) -> list[str]:
     return list(dict.fromkeys([*(material.product.path for material in taken if material.repository), *downloads]))
 
 
-def command(plan: Plan, wanted: Sequence[str], cores: int) -> list[str]:
+def command(plan: Plan, wanted: Sequence[str]) -> list[str]:
     """The command that fetches the missing files of a study, each at its commit in the lock file.
 
     Args:
         wanted: the result of `targets`.
     """
-    options = ["--cores", str(cores), "--keep-going", "--rerun-incomplete", *options_of(named(plan))]
+    options = ["--cores", str(AT_A_TIME), "--keep-going", "--rerun-incomplete", *options_of(named(plan))]
     return ["snakemake", *options, "--", *wanted]
 
 

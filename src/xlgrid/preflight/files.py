@@ -84,7 +84,7 @@ def materials(plan: Plan) -> list[Material]:
     for product in plan.needed:
         named = product.under(plan.study.name)
         repository, inputs = named.repository(plan.study), named.inputs(plan)
-        files = tuple(file for kind in ("files", "adapter") for file in inputs.get(kind, ()))
+        files = tuple(inputs.get("files", ()))
         if repository or files:
             taken.append(Material(product, named, repository, files))
     return taken

@@ -127,12 +127,10 @@ class Tokens(Product):
         entry = plan.study.tasks[self.task]
         if entry.from_text:
             return [Text(self.study, code) for code in Target(self.language).languages]
-        if entry.task.head.reads_dev:
-            return [Data(self.study, self.task, self.language, split) for split in (self.split, "dev")]
         language, parallel = unaccompanied(self.language)
-        examples = Data(self.study, self.task, language, self.split)
         if parallel is None:
-            return [examples]
+            return [Data(self.study, self.task, language, split) for split in entry.task.head.splits(self.split)]
+        examples = Data(self.study, self.task, language, self.split)
         if entry.parallel and self.split == "test" and language != parallel:
             return [examples, Data(self.study, entry.parallel, language, "test")]
         return [examples, Data(self.study, self.task, parallel, self.split)]

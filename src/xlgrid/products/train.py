@@ -10,6 +10,7 @@ from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Source, accompanied
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Inputs, Product, Settings
+from xlgrid.training.imported import ALL_IMPORTED
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
@@ -116,7 +117,7 @@ class Run(OfGrids, _RunAxes):
     template = "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{file}"
     files = ("run.json", "delta.safetensors", "curve.jsonl")
     stage = "train"
-    rules = ("train", "import_adapter")
+    rules = ("train",)
 
     def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int | str) -> "Run":
         return super().__new__(cls, study, task, encoder, method, Source(source), int(seed))
@@ -130,10 +131,7 @@ class Run(OfGrids, _RunAxes):
         encoder = plan.owned(Encoder(self.study, self.encoder)).path
         entry = plan.study.methods[self.method]
         if entry.imported:
-            adapter_format = entry.method.adapter_format
-            assert adapter_format
-            folder = entry.imported.of(self.source, self.encoder).folder
-            return {"encoder": encoder, "adapter": adapter_format.files(folder) if folder else []}
+            return {"encoder": encoder, "files": entry.imported.inputs(self)}
         return {
             "train": [plan.owned(tokens).path for tokens in self.tokens(plan, "train")],
             "dev": [plan.owned(tokens).path for tokens in self.tokens(plan, "dev")],
@@ -146,15 +144,14 @@ class Run(OfGrids, _RunAxes):
     def settings(self, study: "Study") -> Settings:
         recipe = study.recipe(*self[1:]).identity()
         imported = study.methods[self.method].imported
-        return {"recipe": recipe, **(imported.of(self.source, self.encoder).origin if imported else {})}
+        return {"recipe": recipe, **(imported.settings(self) if imported else {})}
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        place = "runs/*/*"
-        return {
-            "train": [f"{place}/{name}" for name, method in study.methods.items() if not method.imported],
-            "import_adapter": [f"{place}/{name}" for name, method in study.methods.items() if method.imported],
-        }
+        makers: dict[str, list[str]] = {"train": [], **{kind.rule: [] for kind in ALL_IMPORTED.known()}}
+        for name, method in study.methods.items():
+            makers[method.imported.rule if method.imported else "train"].append(f"runs/*/*/{name}")
+        return makers
 
     def planned(self, plan: "Plan") -> "list[Run]":
         return plan.runs
@@ -167,11 +164,11 @@ class Run(OfGrids, _RunAxes):
 
     @property
     def thing(self) -> str:
-        return f"adapters of method {self.method}"
+        return f"runs of method {self.method}"
 
     def repository(self, study: "Study") -> Repository | None:
         imported = study.methods[self.method].imported
-        return imported.of(self.source, self.encoder).repository if imported else None
+        return imported.repository(self) if imported else None
 
     def first(self, study: "Study") -> "list[Run]":
         """The run of another task with which this run begins, as a list of at most one run."""

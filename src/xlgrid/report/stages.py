@@ -3,14 +3,18 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from xlgrid.data.downloads import ALL_DOWNLOADS, Download
 from xlgrid.products import kinds
+from xlgrid.training.imported import ALL_IMPORTED
 
 # The rules that make files which a study names in `downloads`; no product of a study is among them.
-_DOWNLOADS = ("download", "download_archive", "unpack", "join_bitext", "by_hand")
-# Stage -> the rules of its file in rules/.
+_KINDS: list[type[Download]] = [Download, *ALL_DOWNLOADS.own.values()]
+_DOWNLOADS = ("download_archive", *(rule for kind in _KINDS for rule in kind.rules))
+_IMPORTS = tuple(kind.rule for kind in ALL_IMPORTED.own.values())
+# Stage -> the rules of its file in rules/, and those of papers.
 RULES = {
     stage: (*(rule for kind in kinds() if kind.stage == stage for rule in kind.rules), *others)
-    for stage, others in {**{kind.stage: () for kind in kinds()}, "data": _DOWNLOADS}.items()
+    for stage, others in {**{kind.stage: () for kind in kinds()}, "data": _DOWNLOADS, "train": _IMPORTS}.items()
 }
 # The rules whose jobs train, and say in their logs how far they are.
 TRAINING = ("train", "pretrain")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Reasons of failures that are printed in a summary and after a run of Snakemake, and trainings in progress in a summary.
 REASONS, TRAININGS = 3, 6
+# Between two looks, of `watch`.
+SECONDS = 5
 # Tasks, encoders and methods whose runs have learnt nothing that are printed.
 KINDS = 3
 # State of a cell or run -> mark and colour. An entry of a matrix shows the first of these states that one of its seeds has.
@@ -217,13 +219,12 @@ def print_failures(terminal: "Console", texts: list[str]) -> None:
         terminal.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
-def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) -> None:
+def watch(plan: Plan, folder: str | Path, matrix: bool = False) -> None:
     """Show the state of a study again and again, until all cells are done or a person presses Ctrl-C: what fits on one screen or,
     with `matrix`, totals, failures and matrices.
 
     Args:
         folder: the executor's ledger.
-        seconds: the time between two looks.
     """
     from rich.console import Group
     from rich.live import Live
@@ -232,7 +233,7 @@ def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) 
     terminal, overview = console(), look(plan, folder)
     with suppress(KeyboardInterrupt), Live(console=terminal, auto_refresh=False, screen=True) as live:
         while True:
-            title = f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C"
+            title = f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {SECONDS} s until Ctrl-C"
             if matrix:
                 reasons = [
                     Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
@@ -245,7 +246,7 @@ def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) 
             live.update(shown, refresh=True)
             if set(overview.cells.values()) == {"done"}:
                 break
-            time.sleep(seconds)
+            time.sleep(SECONDS)
             overview = look(plan, folder)
     show(overview, matrix)
 

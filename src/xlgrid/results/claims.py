@@ -1,4 +1,4 @@
-"""The claims of a paper as data: their schema, and the cells of each claim with their weights in the claim's effect.
+"""Claims of a paper as data: their schema, and the cells of each claim with their weights in the effect of the claim.
 
 Importing this module is cheap. `xlgrid.results.verdicts` measures the effects and judges them.
 """
@@ -17,13 +17,13 @@ from xlgrid.base.settings import Strict
 from xlgrid.products.evaluate import Cell, with_values
 from xlgrid.results.naming import Values
 
-# Cells are paired over the axes among these that no side of a claim names, and over seeds.
+# Cells are paired over seeds, and over those of these axes that no side of a claim names.
 PAIRED = ("task", "encoder", "method", "source", "target")
 Belongs = Callable[[str, str, str], bool]
 
 
 class Selection(Strict):
-    """The cells whose axes have one of the values named here, and that belong to one of the groups."""
+    """A selection of cells: their axes have one of the listed values, and they belong to one of the listed groups."""
 
     task: Values | None = Field(default=None, description="tasks of the study")
     encoder: Values | None = Field(default=None, description="encoders of the study")
@@ -32,19 +32,19 @@ class Selection(Strict):
     target: Values | None = Field(default=None, description="targets of the grids, groups expanded")
     group: Values | None = Field(default=None, description="groups, as in a table: mono, en-X, zero-shot:X-en, ...")
     seed: tuple[NonNegativeInt, ...] | None = Field(
-        default=None, description="seeds, where not all methods have all; in `select` only"
+        default=None, description="seeds, if some methods lack some of them; only in `select`"
     )
     checkpoint: PositiveInt | None = Field(
         default=None,
-        description="a step among the `checkpoints` of a grid: the cells with the weights of that step of their target's MLM run; "
-        "absent: those with the weights of its end",
+        description="a step among the `checkpoints` of a grid: the cells with the weights of their target's MLM run "
+        "after this step; absent: the cells with the weights at its end",
     )
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
-        """Axis, or `group`, that the selection names -> its values. Seeds are numbers.
+        """The axes that the selection names, and `group` -> their values. Seeds are numbers.
 
-        `checkpoint` is not an axis: a selection without it takes the weights at the end of the training.
+        `checkpoint` is not an axis: a selection without it uses the weights at the end of the training.
         """
         named = ((axis, getattr(self, axis)) for axis in type(self).model_fields if axis != "checkpoint")
         return {
@@ -58,50 +58,52 @@ class Selection(Strict):
 
 
 class Claim(Strict):
-    """A sentence of a paper, and the effect, in the unit of the metric, that would show it.
+    """A sentence of a paper, and the effect, in the unit of the metric, that would confirm it.
 
-    The effect is one of
+    The effect is one of these:
 
     - `compare`: the mean over the first selection minus the mean over the second;
-    - `compare` with `within`: the same within the first of these two selections minus the same within the second, such as a
-      gain on unseen languages minus that on others;
-    - `trend`: the least-squares slope over the means of three selections or more, per step;
+    - `compare` with `within`: this difference within the first selection of `within` minus the difference within the
+      second, such as a gain on unseen languages minus the gain on others;
+    - `trend`: the least-squares slope over the means of at least three selections, per step;
     - `against`: the mean over `select` minus a number, such as the accuracy of guessing.
 
-    Selections of one claim name the same axes and are paired over all other axes: for each value of these, and each seed, both
-    sides must be planned. Within a pair the cells of a side are averaged, and all pairs have one weight. If only methods differ, each
-    pair is thus two cells that differ in nothing else.
+    All selections of a claim name the same axes and are paired over all other axes: for each value of the other axes
+    and each seed, both sides must be planned. The cells of a side of a pair are averaged, and all pairs have the same
+    weight. If only methods differ, each pair has two cells that differ only in the method.
     """
 
     says: str = Field(min_length=1, description="the statement; if it is a paper's, with its section or table")
     select: Selection = Field(Selection(), description="cells that every side of the comparison selects")
     compare: tuple[Selection, Selection] | None = Field(None, description="two selections: the first minus the second")
     within: tuple[Selection, Selection] | None = Field(
-        None, description="with `compare`: two selections; the comparison within the first minus that within the second"
+        None, description="with `compare`: two selections; the difference within the first minus that within the second"
     )
     trend: Annotated[tuple[Selection, ...], Field(min_length=3)] | None = Field(
-        None, description="three selections or more, in their order: the slope over their means, per step"
+        None, description="at least three selections in order: the slope over their means, per step"
     )
     against: float | None = Field(
         None, description="a number, in the unit of the metric, that is subtracted from the mean"
     )
     expect: Literal["greater", "less", "none"] = Field(
-        description="the effect is above `margin`, below -`margin`, or between the two"
+        description="greater: the effect is above `margin`; less: below -`margin`; none: between the two"
     )
     margin: NonNegativeFloat = Field(
-        0, description="the size from which an effect counts, in the unit of the metric, such as points of percent"
+        0, description="the smallest effect that counts, in the unit of the metric, such as percentage points"
     )
     metric: str | None = Field(
-        None, description="the metric, where the cells have several; absent: each task's main metric"
+        None, description="the metric, if the cells have several; absent: the main metric of each task"
     )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         kinds = [name for name in ("compare", "trend", "against") if getattr(self, name) is not None]
         if len(kinds) != 1:
-            raise ValueError(f"a claim has one of compare, trend and against, got {' and '.join(kinds) or 'none'}")
+            raise ValueError(
+                f"a claim must have one of compare, trend and against, got {' and '.join(kinds) or 'none of them'}"
+            )
         if self.expect == "none" and not self.margin:
-            raise ValueError("`expect: none` needs a `margin`: how many points still count as no effect")
+            raise ValueError("`expect: none` needs a `margin`: the largest effect that counts as no effect")
         if self.within and not self.compare:
             raise ValueError(f"`within` goes with `compare`, got `{kinds[0]}`: leave it out")
         named = {"select": set(self.select.axes)}
@@ -115,7 +117,11 @@ class Claim(Strict):
 
     @staticmethod
     def _named(key: str, sides: Sequence[Selection]) -> set[str]:
-        """The axes that the selections of a key name, all the same."""
+        """The axes that all selections of a key name.
+
+        Raises:
+            ValueError: the selections differ in the axes, name no axes, name seeds, or one selection occurs twice.
+        """
         named = [set(side.axes) for side in sides]
         if any(axes != named[0] for axes in named):
             got = "; ".join(" and ".join(sorted(axes)) or "nothing" for axes in named)
@@ -140,7 +146,7 @@ class Claim(Strict):
         return self.compare or self.trend or (Selection(),)
 
     def problems(self, study: Any, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        """What the claim compares and the study lacks, each as `key: what is wrong`.
+        """The parts of the study that the claim names and the study lacks, each as `key: problem`.
 
         Args:
             study: the study of the claim, whose grids have cells.
@@ -153,9 +159,12 @@ class Claim(Strict):
             known = dict.fromkeys(metric for metrics in of_tasks for metric in metrics)
             yield from among("metric", "metric of its tasks", [self.metric], known)
         elif stated and len(main) > 1:
-            # Where no task is stated, an encoder or a method may leave cells of one task alone.
-            yield f"select.task: one effect has one metric, but these tasks have {' and '.join(main)}: state a claim for each"
-        # As the file has them: `against` has no sides of its own.
+            # If the claim names no task, an encoder or a method may select the cells of a single task.
+            yield (
+                f"select.task: an effect needs a single metric, but these tasks have {' and '.join(main)}: write a "
+                "claim for each"
+            )
+        # The keys are those of the file: `against` has no separate sides.
         keys = {"compare": self.compare, "within": self.within, "trend": self.trend}
         sides = {f"{key}.{at}": side for key, chosen in keys.items() for at, side in enumerate(chosen or ())}
         for place, selection in {"select": self.select, **sides}.items():
@@ -171,7 +180,8 @@ class Claim(Strict):
 
     @property
     def factors(self) -> list[float]:
-        """The factor of the mean of each side; the sum of the products is the effect, before `against` is subtracted."""
+        """The factor of the mean of each side. The effect is the sum of the products, before `against` is
+        subtracted."""
         if self.trend:
             middle = (len(self.trend) - 1) / 2
             squares = sum((at - middle) ** 2 for at in range(len(self.trend)))
@@ -202,7 +212,7 @@ class Claim(Strict):
 
     @property
     def range(self) -> tuple[float, float]:
-        """Where the effect is claimed to be, in the unit of the metric."""
+        """The claimed range of the effect, in the unit of the metric."""
         if self.expect == "none":
             return -self.margin, self.margin
         return (self.margin, inf) if self.expect == "greater" else (-inf, -self.margin)
@@ -216,18 +226,18 @@ class Term(NamedTuple):
 
 
 def terms(name: str, claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> list[Term]:
-    """The planned cells that a claim is about.
+    """The planned cells of a claim with their weights.
 
     Args:
-        name: of the claim, for messages.
-        cells: every planned cell.
-        belongs: whether the target (3rd) belongs to the group (1st) for the source (2nd).
+        name: the name of the claim, for messages.
+        cells: all planned cells.
+        belongs: whether the target (third argument) belongs to the group (first) for the source (second).
 
     Raises:
-        ValueError: a selection is empty, a side is not planned where another is, or seeds differ in what is planned.
+        ValueError: a selection is empty, a side lacks a pair that another side has, or seeds differ in their pairs.
     """
     named = set(claim.sides[0].axes)
-    # Groups are of sources and targets: sides that name one differ in targets.
+    # Groups consist of sources and targets, so sides that name a group differ in targets.
     paired = [axis for axis in PAIRED if axis not in named and not (axis == "target" and "group" in named)]
     if problem := problem_of_plan(claim, cells, belongs):
         raise ValueError(f"claims.{name}: {problem}")
@@ -241,13 +251,13 @@ def terms(name: str, claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> l
             present = next(side.text for side, members in zip(claim.sides, sides, strict=True) if members)
             here = ", ".join(f"{axis} {value}" for axis, value in zip(paired, values, strict=True))
             raise ValueError(
-                f"claims.{name}: {missing[0]} has no planned cell for {here or 'any'}, seed {seed}, where {present} has: "
-                "narrow `select` to what both have"
+                f"claims.{name}: {missing[0]} has no planned cell for {here or 'any'}, seed {seed}, but {present} has "
+                "one: narrow `select` to the cells that both have"
             )
     count = Counter(seed for seed, _ in pairs)
     if len({values for _, values in pairs}) * len(count) != len(pairs):
         counts = ", ".join(f"{number} for seed {seed}" for seed, number in count.items())
-        raise ValueError(f"claims.{name}: seeds differ in how many pairs are planned ({counts}): narrow `select`")
+        raise ValueError(f"claims.{name}: seeds differ in the number of planned pairs ({counts}): narrow `select`")
     return [
         Term(cell, factor / len(members) / count[seed])
         for (seed, _), sides in pairs.items()
@@ -257,23 +267,26 @@ def terms(name: str, claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> l
 
 
 def problem_of_plan(claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> str | None:
-    """Which selection of a claim has no planned cell, and what to do; None if each selection has some.
+    """A message about a selection of a claim without planned cells; None if each selection has planned cells.
 
-    Only `terms` asks whether the cells of both sides are paired, because a study that extends another one by a language
-    inherits its claims.
+    Only `terms` checks whether the cells of both sides are paired, because a study that extends another study by a
+    language inherits its claims.
 
     Args:
-        cells, belongs: as for `terms`.
+        cells, belongs: see `terms`.
     """
     for side in claim.sides:
         if next(_of_side(claim, side, cells, belongs), None) is None:
-            return f"no cell is planned for {f'{claim.select.text} {side.text}'.strip()}: select others, or leave the claim out"
+            return (
+                f"no cell is planned for {f'{claim.select.text} {side.text}'.strip()}: select others, or leave the "
+                "claim out"
+            )
     return None
 
 
 def _of_side(claim: Claim, side: Selection, cells: Iterable[Cell], belongs: Belongs) -> Iterator[Cell]:
     """The planned cells of a side."""
-    # The selection of a claim and those of its sides name no axis twice.
+    # No axis is in both `select` and a side.
     axes = claim.select.axes | side.axes
     step, groups = side.checkpoint or claim.select.checkpoint, axes.pop("group", ())
 

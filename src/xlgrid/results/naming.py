@@ -1,4 +1,4 @@
-"""The axes of cells, the values that a study names on them, and what a paper calls these values."""
+"""The axes of cells, the names of their values in a study, and the names of these values in a paper."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,22 +35,23 @@ class Naming(Strict):
 
     names: dict[NamedAxis, dict[str, str | dict[PublishedColumn, str]]] = Field(
         default={},
-        description="axis -> name in the study -> name in the paper, where the two differ; a group `mono` is `avg:mono` unless "
-        "named here; a name that fills several columns of the paper gives each: {lot-context-only: {dataset: lot, method: "
-        "context-only}}",
+        description="axis -> name in the study -> name in the paper, if the two differ. The default for a group `mono` "
+        "is `avg:mono`. A name that corresponds to several columns of the paper lists them: {lot-context-only: "
+        "{dataset: lot, method: context-only}}",
     )
-    seeds: PositiveInt = Field(default=1, description="over how many seeds the paper averages; 1 where it does not say")
+    seeds: PositiveInt = Field(default=1, description="number of seeds of the paper's means; 1 if it is not known")
     seeds_of: dict[NamedAxis, dict[str, PositiveInt]] = Field(
         default={},
-        description="axis -> name in the study -> the number of seeds, where it differs: {method: {mlm-trg: 1}}; the smallest "
-        "counts where several apply",
+        description="axis -> name in the study -> number of seeds, if it differs: {method: {mlm-trg: 1}}; if several "
+        "numbers apply, the smallest is used",
     )
 
     def problems(self, known: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        """The study's names that do not exist, each as `key: what is wrong`. The paper's names are checked when an exhibit is rendered.
+        """The names of the study that do not exist, each as `key: problem`. The names of the paper are checked when an
+        exhibit is rendered.
 
         Args:
-            known: axis, or `group` -> the names that there are.
+            known: axis, or `group` -> the existing names.
         """
         sections: dict[str, Mapping[NamedAxis, Mapping[str, object]]] = {"names": self.names, "seeds_of": self.seeds_of}
         for key, section in sections.items():
@@ -60,7 +61,8 @@ class Naming(Strict):
 
 
 class Published(Naming):
-    """The published numbers that an exhibit is compared with; keys that are absent are as in the study's `published`."""
+    """The published numbers with which an exhibit is compared. Absent keys have the values of the study's
+    `published`."""
 
     file: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="{paper}/{exhibit}: a CSV in reference/")
 

@@ -1,9 +1,10 @@
-"""Published numbers: reading those of a paper, and comparing entries of an exhibit with them.
+"""Read the published numbers of a paper, and compare entries of an exhibit with them.
 
-A paper's numbers are CSV files in `reference/{paper}/`, one number per row, in the unit of its metric and in the paper's own
-words: columns `exhibit`, `model`, `dataset`, `method`, `source`, `target`, `metric`, `value`. A mix is written `mix(en,en-fr)`; an
-average over sources or targets is `avg`, over a group of targets `avg:{group}`. Beside these files, `contradictions.csv` lists
-numbers that another number of the same paper contradicts: the same columns, with a sentence in `note` instead of `value`.
+The numbers of a paper are in CSV files in `reference/{paper}/`, with one number per row, in the unit of its metric and
+with the names of the paper. The columns are `exhibit`, `model`, `dataset`, `method`, `source`, `target`, `metric` and
+`value`. A mix is written `mix(en,en-fr)`; an average over sources or targets is `avg`, and an average over a group of
+targets is `avg:{group}`. The file `contradictions.csv` lists numbers that another number of the same paper contradicts.
+It has the same columns, with a sentence in `note` instead of `value`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ import pandas as pd
 from xlgrid.base.names import unknown
 from xlgrid.results.naming import SEVERAL, NamedAxis, Published, PublishedColumn
 
-# Axis of the study -> column of the paper. A group comes last, because an entry that has one has no single target.
+# Axis of the study -> column of the paper. The group comes last, because an entry with a group has no single target.
 COLUMNS: dict[NamedAxis, PublishedColumn] = {
     "task": "dataset",
     "encoder": "model",
@@ -26,11 +27,11 @@ COLUMNS: dict[NamedAxis, PublishedColumn] = {
     "group": "target",
 }
 KEY: list[str] = list(dict.fromkeys(COLUMNS.values()))
-# The columns of a comparison: of our entry, and of the paper's number beside it.
+# The columns of a comparison: for the entry of the study, and for the number of the paper.
 STATISTICS = ("mean", "sd", "n_seeds", "n_seeds_expected")
 COMPARED = ("published", "difference", "margin", "verdict", "contradiction")
-# The decimals of what is computed from published numbers. Further ones would show that sums of binary fractions are not exact, as in
-# 71.30000000000001, and could turn a verdict at the very margin.
+# The decimals of numbers that are computed from published numbers. More decimals would show the rounding errors of
+# binary fractions, as in 71.30000000000001, and could change a verdict exactly at the margin.
 DECIMALS = 6
 
 
@@ -38,12 +39,12 @@ def read(path: str | Path) -> pd.DataFrame:
     """The numbers of one exhibit of a paper.
 
     Returns:
-        A row per number, indexed by `dataset`, `model`, `method`, `source`, `target`, `metric`, with mixes as the project writes
-        them (`en+en-fr`): `value`, `rounding` (half a unit of its last printed place), `contradiction` (a sentence, "" where the
-        paper does not contradict the number).
+        A row per number, indexed by `dataset`, `model`, `method`, `source`, `target`, `metric`, with mixes as in xlgrid
+        (`en+en-fr`). The columns are `value`, `rounding` (half a unit of the last printed digit) and `contradiction` (a
+        sentence; "" if the paper does not contradict the number).
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ValueError: a column is missing, a value is not a number, or two rows have the same keys.
     """
     path = Path(path)
@@ -51,7 +52,7 @@ def read(path: str | Path) -> pd.DataFrame:
     value = pd.to_numeric(numbers["value"], errors="coerce")
     if value.isna().any():
         wrong = numbers["value"][value.isna()]
-        raise ValueError(f"{path}:{wrong.index[0] + 2}: {wrong.iloc[0]!r} is no number: leave out cells without one")
+        raise ValueError(f"{path}:{wrong.index[0] + 2}: {wrong.iloc[0]!r} is not a number: leave out cells without one")
     if numbers.duplicated(KEY).any():
         twice = numbers[numbers.duplicated(KEY)]
         raise ValueError(f"{path}:{twice.index[0] + 2}: a second number for {' '.join(twice[KEY].iloc[0])}")
@@ -63,7 +64,7 @@ def read(path: str | Path) -> pd.DataFrame:
 
 
 def contradictions(path: str | Path) -> pd.DataFrame:
-    """A paper's `contradictions.csv`; without rows where there is no such file."""
+    """The `contradictions.csv` of a paper; without rows if the paper has no such file."""
     return _read(Path(path), "note") if Path(path).exists() else pd.DataFrame(columns=["exhibit", *KEY, "note"])
 
 
@@ -74,49 +75,50 @@ def _read(path: Path, last: str) -> pd.DataFrame:
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """A file of published numbers, as text.
+    """The rows of a file of published numbers, with all values as text.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it lacks a column.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file lacks a column.
     """
     try:
-        # Languages are called no and nan.
+        # Some codes of languages are `no` and `nan`, which must stay text.
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except FileNotFoundError as error:
         others = sorted(f"{other.parent.name}/{other.stem}" for other in path.parent.parent.glob("*/*.csv"))
         name = f"{path.parent.name}/{path.stem}"
         raise FileNotFoundError(f"no published numbers in {path}: {unknown('file', name, others)}") from error
     if missing := [name for name in columns if name not in table]:
-        raise ValueError(f"{path} has no column {', '.join(missing)}: it should have {', '.join(columns)}")
+        raise ValueError(f"{path} has no column {', '.join(missing)}: it must have {', '.join(columns)}")
     return table
 
 
 def with_published(
     entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, published: Published
 ) -> pd.DataFrame:
-    """The entries of an exhibit with the paper's numbers.
+    """The entries of an exhibit with the numbers of the paper.
 
-    An entry's published number is the one with the entry's task, encoder, method, source, target or group, and metric, in
-    the paper's words; an axis on which the cells of the entry differ is `avg`. Where the paper has no number of several metrics, but
-    one of each, it is their mean.
+    The published number of an entry has the entry's task, encoder, method, source, target or group, and metric, under
+    the paper's names. If the cells of the entry differ in an axis, the name on this axis is `avg`. If an entry averages
+    several metrics and the paper has only the numbers of the single metrics, their mean is used.
 
     Args:
-        entries: `keys`, `mean`, `sd`, `n_seeds`, `n_seeds_expected`.
+        entries: the columns `keys`, `mean`, `sd`, `n_seeds`, `n_seeds_expected`.
         keys: the columns that name an entry.
-        cells: the cells behind the entries: the identity columns, `keys`, and `group` where columns are groups.
+        cells: the cells behind the entries, with the identity columns, `keys`, and `group` if columns are groups.
         published: the file of the paper's numbers, and the paper's names.
 
     Returns:
-        One row per entry, in the same order: `keys`, `mean`, `sd`, `n_seeds`, `n_seeds_expected`, `published`, `difference` (the
-        study's minus the paper's), `margin`, `verdict`, `contradiction`. `margin` is what chance allows of the difference: half of
-        the 95 % interval of the difference of two means, over our n and the paper's seeds, if the paper's runs spread like ours (t
-        with n - 1 degrees of freedom), and the rounding of the printed number. `verdict` is "within" or "beyond" it, or "" below
-        two seeds or without a published number.
+        One row per entry, in the same order, with the columns `keys`, `mean`, `sd`, `n_seeds`, `n_seeds_expected`,
+        `published`, `difference` (ours minus the paper's), `margin`, `verdict`, `contradiction`. `margin` is the
+        difference that chance explains: half of the 95 % interval of the difference of two means, over our n and the
+        paper's seeds, if the paper's runs vary like ours (t with n - 1 degrees of freedom), plus the rounding of the
+        printed number. `verdict` is "within" or "beyond" the margin, or "" below two seeds or without a published
+        number.
 
     Raises:
-        FileNotFoundError: there are no such published numbers.
-        ValueError: they are damaged, or none of the entries has one.
+        FileNotFoundError: the file of published numbers does not exist.
+        ValueError: the file is damaged, or has no number for any entry.
     """
     from scipy.stats import t as student
 
@@ -134,8 +136,8 @@ def with_published(
             numbers.loc[at] = [*mean, " ".join(filter(None, of_metrics["contradiction"]))]
     if numbers["value"].isna().all():
         raise ValueError(
-            f"{published.path} has no number for any entry of the exhibit: {_why_none(wanted, reference)}. `names` says what "
-            "the paper calls the names of the study"
+            f"{published.path} has no number for any entry of the exhibit: {_why_none(wanted, reference)}. Write the "
+            "paper's names for the names of the study under `names`"
         )
     entries = entries[[*keys, *STATISTICS]]
     n = entries["n_seeds"]
@@ -143,7 +145,7 @@ def with_published(
     value, rounding = (pd.Series(numbers[name].to_numpy(), entries.index) for name in ("value", "rounding"))
     difference = (entries["mean"] - value).round(DECIMALS)
     seeds = pd.Series([_seeds(entry, published) for entry in named], entries.index)
-    # Without a standard deviation, below two seeds, there is no margin.
+    # Below two seeds, there is no standard deviation and no margin.
     margin = (t * entries["sd"] * (1 / n.clip(lower=1) + 1 / seeds) ** 0.5 + rounding).round(DECIMALS)
     decided = (difference.abs() <= margin).map({True: "within", False: "beyond"})
     return entries.assign(
@@ -162,37 +164,37 @@ def without_cells(
     cells: pd.DataFrame,
     published: Published,
 ) -> pd.DataFrame:
-    """The rows of a paper's table of which the study has no cells: published numbers in the columns of an exhibit, of other models,
-    methods or sources than those of its entries.
+    """The rows of a paper's table without cells of the study: published numbers in the columns of an exhibit, for
+    models, methods or sources that its entries do not have.
 
     Args:
-        entries, cells, published: as in `with_published`.
-        rows, axes: the keys of the entries, which name a row and a column.
+        entries, cells, published: see `with_published`.
+        rows, axes: the keys of the entries that name a row, and that name a column.
 
     Returns:
-        The columns of `with_published`, without means. A row is named in the paper's words, with the method after the first name where
-        no key is the method.
+        The columns of `with_published`, without means. Rows have the names of the paper, with the method after the
+        first name if no key is the method.
     """
     reference = read(published.path)
     keys = [*rows, *axes]
     named = _shared(entries, keys, cells)
     wanted = [_translated(entry, published) for entry in named]
     several = _of_each_metric(entries, keys, cells, named, published)
-    # The ways to name a column's number: one, or one of each metric.
+    # The possible names of the number of a column: a single name, or a name for each metric.
     ways: dict[tuple[Any, ...], dict[tuple[tuple[str, ...], ...], None]] = {}
     for column, direct, each in zip(entries[list(axes)].itertuples(index=False), wanted, several, strict=True):
         for wanted_words in ([direct], each):
             way = tuple((word["dataset"], word["target"], word["metric"]) for word in wanted_words)
             ways.setdefault(tuple(column), {})[way] = None
     ours = {(word["model"], word["method"], word["source"]) for word in wanted}
-    theirs = dict.fromkeys((model, method, source) for _, model, method, source, _, _ in reference.index)
-    taken = {tuple(map(str, row)) for row in entries[list(rows)].itertuples(index=False)}
+    published_rows = dict.fromkeys((model, method, source) for _, model, method, source, _, _ in reference.index)
+    own_rows = {tuple(map(str, row)) for row in entries[list(rows)].itertuples(index=False)}
     lines = []
-    for model, method, source in theirs:
+    for model, method, source in published_rows:
         words = {"encoder": model, "method": method, "source": source}
         names = [words.get(key, "") for key in rows]
         names[0] = (names[0] or model) + ("" if "method" in rows else f", {method}")
-        names[0] += " (published)" if tuple(names) in taken else ""
+        names[0] += " (published)" if tuple(names) in own_rows else ""
         for place, ways_of_place in ways.items() if (model, method, source) not in ours else ():
             for numbers_wanted in filter(None, ways_of_place):
                 index = [(dataset, model, method, source, target, metric) for dataset, target, metric in numbers_wanted]
@@ -212,7 +214,7 @@ def _of_each_metric(
     named: Sequence[Mapping[NamedAxis, str]],
     published: Published,
 ) -> list[list[dict[PublishedColumn, str]]]:
-    """For each entry that averages over several metrics, the paper's words for the entry of each; none for other entries."""
+    """For each entry that averages over several metrics, the paper's names for each metric; empty for other entries."""
     metrics = cells.groupby(list(keys), sort=False)["metric"].unique()
     of_entries = metrics.loc[pd.MultiIndex.from_frame(entries[list(keys)])]
     return [
@@ -224,9 +226,9 @@ def _of_each_metric(
 
 
 def _shared(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame) -> list[dict[NamedAxis, str]]:
-    """The values that the cells of each entry share, in the words of the study."""
+    """The values that the cells of each entry share, under the names of the study."""
     axes = [axis for axis in COLUMNS if axis in cells]
-    # Renamed, because a column may both name an entry and be an axis.
+    # The keys are renamed, because a column may both name an entry and be an axis.
     groups = cells[axes].groupby([cells[name].rename(f"of {name}") for name in keys], sort=False)
     shared = groups.first().astype(str).where(groups.nunique() == 1, SEVERAL)
     shared = shared.loc[pd.MultiIndex.from_frame(entries[list(keys)])]
@@ -234,13 +236,13 @@ def _shared(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame) -> 
 
 
 def _seeds(entry: Mapping[NamedAxis, str], published: Published) -> int:
-    """The number of seeds behind the paper's number: the smallest that the axes of an entry name."""
+    """The number of seeds behind a number of the paper: the smallest number for the names of the entry."""
     of_axes = [seeds for axis, each in published.seeds_of.items() if (seeds := each.get(entry.get(axis, "")))]
     return min(of_axes, default=published.seeds)
 
 
 def _translated(entry: Mapping[NamedAxis, str], published: Published) -> dict[PublishedColumn, str]:
-    """The paper's words for an entry."""
+    """The paper's names for an entry."""
     words: dict[PublishedColumn, str] = {}
     wide: dict[PublishedColumn, str] = {}
     for axis, value in entry.items():
@@ -255,4 +257,4 @@ def _why_none(wanted: pd.DataFrame, reference: pd.DataFrame) -> str:
         known = list(reference.index.unique(column))
         if not set(wanted[column]) & set(known):
             return unknown(column, wanted[column].iloc[0], known)
-    return "each of its words stands there, but never together"
+    return "the file has each of its names, but never together"

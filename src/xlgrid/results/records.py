@@ -1,4 +1,4 @@
-"""Reading results back: cells as JSON and as the data frame of the exhibits, learning curves, per-example outcomes."""
+"""Read results: cells as JSON and as a data frame for exhibits, learning curves, and the outcomes of examples."""
 
 import base64
 import binascii
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 IDENTITY = ("task", "encoder", "method", "source", "target", "seed")
 MEASURED = ("score", "n", "seconds", "cpu_seconds", "learnt_nothing")
-# The column that says how the main metric of a cell was computed, which cells of one metric may differ in.
+# The column with the implementation of the main metric, in which cells with the same metric may differ.
 IMPLEMENTATION = "implementation"
-# The columns of cells, of learning curves, and of the entries of an exhibit. A fact of an encoder may have none of these names.
+# The columns of cells, of learning curves, and of the entries of an exhibit. A fact of an encoder cannot have one of
+# these names.
 COLUMNS = (
     *IDENTITY,
     *MEASURED,
@@ -43,7 +44,7 @@ COLUMNS = (
     "n_cells_expected",
     "scores",
     "rows",
-    # What `xlgrid.exhibits.drawing.sheet` prints.
+    # The columns that `xlgrid.exhibits.drawing.sheet` adds.
     "text",
     "state",
     "hover",
@@ -52,11 +53,11 @@ CURVE = ("task", "encoder", "method", "source", "seed", "step", "score")
 
 
 def read_cell(path: str | Path) -> dict[str, Any]:
-    """The cell in `path`.
+    """The cell in a file.
 
     Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is truncated, or no cell.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file is truncated, or is not a cell.
     """
     path = Path(path)
     try:
@@ -68,16 +69,16 @@ def read_cell(path: str | Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{path} does not exist: run the study to make this cell") from error
     except ValueError as error:
         raise Damaged(
-            f"{path} is truncated or is no cell ({error}): delete it and run the study again", path
+            f"{path} is truncated or is not a cell ({error}): delete it and run the study again", path
         ) from error
     return cell
 
 
 def read_expected(path: str | Path, identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The cell in `path`, which must be the one of this identity (the six identity columns).
+    """The cell in a file, which must have the given identity (the six identity columns).
 
     Raises:
-        FileNotFoundError, ValueError: as `read_cell`, and if it is another cell.
+        FileNotFoundError, ValueError: `read_cell` raises it, or the cell has another identity.
     """
     cell = read_cell(path)
     if wrong := [name for name in IDENTITY if cell[name] != identity[name]]:
@@ -87,10 +88,15 @@ def read_expected(path: str | Path, identity: Mapping[str, Any]) -> dict[str, An
 
 
 def outcomes(path: str | Path, cell: Mapping[str, Any]) -> list[Any]:
-    """The outcome of each example of a cell, read from `path`, in the order of its tokens file; see `xlgrid.heads.metrics` for what one is.
+    """The outcome of each example of a cell, in the order of its tokens file. `xlgrid.heads.metrics` describes
+    outcomes.
+
+    Args:
+        path: the path of the cell, for messages.
+        cell: the contents of the cell.
 
     Raises:
-        ValueError: they are damaged, or not as many as the cell's `n`.
+        ValueError: the outcomes are damaged, or their number differs from the cell's `n`.
     """
     try:
         outcomes = json.loads(zlib.decompress(base64.b64decode(cell["outcomes"], validate=True)))
@@ -104,22 +110,31 @@ def outcomes(path: str | Path, cell: Mapping[str, Any]) -> list[Any]:
 def read_cells(
     expected: Iterable[tuple[str | Path, Mapping[str, Any]]], metrics: Mapping[str, Sequence[str]]
 ) -> "pd.DataFrame":
-    """One row per metric of every expected cell: task, encoder, method, source, target, seed, any further columns, metric,
-    score, n, seconds, cpu_seconds, learnt_nothing, implementation.
+    """One row for each metric of every expected cell.
 
     Args:
-        expected: path and identity of each cell: the six identity columns, and facts of its encoder, if any.
-        metrics: task -> those of its metrics that are asked for, see `Study.metrics`.
+        expected: the path and the identity of each cell: the six identity columns, and the facts of its encoder.
+        metrics: task -> the metrics to return, see `Study.metrics`.
 
     Returns:
-        `source` and `target` without what follows @; `checkpoint`, where any cell has one, is the step of the target's MLM run
-        whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` and `cpu_seconds` of
-        evaluation; `learnt_nothing` says why the model of the cell has learnt nothing, "" if it has learnt something. All five
-        are NaN where the file is missing. `implementation` says how the score was computed; it is None in rows of further metrics
-        and of missing files.
+        These columns:
+
+        - `task`, `encoder`, `method`, `source`, `target`, `seed`: the identity; `source` and `target` without the part
+          after @;
+        - the facts of the encoder;
+        - `checkpoint`, if any cell has one: the step of the target's MLM run with whose weights the cell is evaluated,
+          NaN for the end of the run;
+        - `metric`, and `score` in its unit;
+        - `n`: the number of examples;
+        - `seconds`, `cpu_seconds`: the time of the evaluation;
+        - `learnt_nothing`: the reason why the model of the cell has learnt nothing, "" if it has learnt something;
+        - `implementation`: the implementation of the metric; None for further metrics of a cell.
+
+        For a missing file, `score`, `n`, `seconds`, `cpu_seconds` and `learnt_nothing` are NaN, and `implementation` is
+        None.
 
     Raises:
-        ValueError: a cell is truncated, is not the one expected at its path, or lacks a metric that is asked for.
+        ValueError: a cell is truncated, has another identity than expected at its path, or lacks a metric.
     """
     import pandas as pd
 
@@ -155,10 +170,14 @@ def _shown(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
-    """The score of a cell, read from `path`, in a metric.
+    """The score of a cell in a metric.
+
+    Args:
+        path: the path of the cell, for messages.
+        cell: the contents of the cell.
 
     Raises:
-        ValueError: it has none.
+        ValueError: the cell lacks the metric.
     """
     if metric not in cell["scores"]:
         has = ", ".join(cell["scores"])
@@ -167,8 +186,10 @@ def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
 
 
 def read_curve(run: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-    """The record of the run in this folder (the contents of run.json) and the points of its learning curve, each with `step`,
-    `loss`, `score` (on the dev set), `lr` and `seconds` since the run began. None if there is no finished run.
+    """The record of the run in a folder (the contents of run.json) and the points of its learning curve; None if the
+    folder has no finished run.
+
+    Each point has `step`, `loss`, `score` (on the dev set), `lr` and `seconds` since the run began.
 
     Raises:
         ValueError: a file is damaged.
@@ -185,15 +206,15 @@ def read_curve(run: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]] |
 
 
 def _damaged_run(run: Path, error: Exception) -> Damaged:
-    return Damaged(f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun", run)
+    return Damaged(f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder and run again", run)
 
 
 def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
-    """Learning curves of the runs in these folders: task, encoder, method, source, seed, step, score (on the dev set, in the
-    unit of the run's metric), run.
+    """The learning curves of the runs in some folders.
 
-    Folders without a finished run are left out. Where there are runs for one target each (source en@qu), a column `target`
-    says which ("" for others), and `source` is what they train on.
+    The columns are task, encoder, method, source, seed, step, score (on the dev set, in the unit of the run's metric)
+    and run. Folders without a finished run are left out. If some runs are for one target each (source en@qu), the
+    column `target` has this target ("" for other runs), and `source` is the source without it.
 
     Raises:
         ValueError: a file is damaged.

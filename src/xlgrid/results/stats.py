@@ -1,8 +1,9 @@
-"""From scores of cells to numbers of an exhibit: means that never hide a missing cell.
+"""Statistics of the scores of cells for exhibits, with means that never hide a missing cell.
 
-A frame of cells has one row per *planned* cell; a cell without a result has score NaN. An entry of an exhibit is made from
-the cells of one group, in two steps: the mean over the group's cells within each seed, then mean and standard deviation over
-seeds. A seed enters only if all of its cells have a result, so a mean never runs over whatever happens to exist.
+A frame of cells has one row per *planned* cell; a cell without a result has the score NaN. An entry of an exhibit is
+computed from the cells of one group in two steps: the mean over the group's cells within each seed, and then the mean
+and standard deviation over seeds. A seed counts only if all of its cells have a result, so that a mean is never taken
+over an arbitrary part of the cells.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,22 +14,22 @@ import pandas as pd
 from xlgrid.base.names import unknown
 from xlgrid.results.records import IMPLEMENTATION, MEASURED
 
-# An entry may average over languages, never over these: such a number would mean nothing.
+# An entry may average over languages, but not over these columns, because such a mean would have no meaning.
 FIXED = ("task", "encoder", "method", "metric")
 LANGUAGES = ("source", "target")
 AVERAGE = "average"
 
-# What an exhibit selects: column -> the values it may have.
+# The selection of an exhibit: column -> the selected values.
 Where = Mapping[Any, Sequence[Any]]
 
 
 def complete(frame: pd.DataFrame, by: Sequence[str], cell: Sequence[str]) -> pd.DataFrame:
-    """Give every seed of a group every cell of that group; what was not in the frame gets score NaN.
+    """The frame with every cell of a group for every seed of the group. Cells that the frame lacks have the score NaN.
 
     Args:
-        frame: columns `by`, `cell`, `seed`, `score`.
+        frame: the columns `by`, `cell`, `seed`, `score`.
         by: the columns that name a group.
-        cell: the columns that tell the cells of one group and seed apart.
+        cell: the columns that distinguish the cells of a group and seed.
     """
     cells = frame[_once(*by, *cell)].drop_duplicates()
     seeds = frame[_once(*by, "seed")].drop_duplicates()
@@ -41,19 +42,21 @@ def _once(*names: str) -> list[str]:
 
 
 def seed_means(frame: pd.DataFrame, by: Sequence[str], cell: Sequence[str]) -> pd.DataFrame:
-    """Mean over the cells of each group within each seed; NaN for a seed that lacks any of them.
+    """The mean over the cells of each group within each seed; NaN for a seed that lacks one of the cells.
 
     Args:
-        frame: columns `by`, `cell`, `seed`, `score`; with `n_cells` and `n_cells_expected`, what each row already stands for.
+        frame: the columns `by`, `cell`, `seed`, `score`. If a row is itself a mean over cells, `n_cells` and
+            `n_cells_expected` have the numbers of these cells.
         by: the columns that name a group.
-        cell: the columns that tell the cells of one group and seed apart.
+        cell: the columns that distinguish the cells of a group and seed.
 
     Returns:
-        Columns `by`, `seed`, `score`, `n_cells` (with a result), `n_cells_expected`; groups in order of first appearance.
+        The columns `by`, `seed`, `score`, `n_cells` (with a result), `n_cells_expected`, with groups in the order of
+        their first appearance.
     """
     frame = complete(frame, by, cell)
     if "n_cells" in frame:
-        # A seed that lacks a cell of others misses what the cell stands for in these.
+        # If a seed lacks a row that other seeds have, it is missing as many cells as the row has in other seeds.
         expected = frame.groupby(_once(*by, *cell), sort=False)["n_cells_expected"].transform("max")
         frame = frame.fillna({"n_cells": 0, "n_cells_expected": expected})
         frame = frame.astype({"n_cells": int, "n_cells_expected": int})
@@ -75,15 +78,15 @@ def seed_means(frame: pd.DataFrame, by: Sequence[str], cell: Sequence[str]) -> p
 
 
 def over_seeds(means: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Statistics of each group over its complete seeds.
+    """The statistics of each group over its complete seeds.
 
     Args:
-        means: as `seed_means` returns them.
+        means: the result of `seed_means`.
         by: the columns that name a group.
 
     Returns:
-        One row per group: `by`, `mean`, `sd` (ddof=1; NaN below two seeds), `min`, `max`, `n_seeds` (complete),
-        `n_seeds_expected`, `n_cells`, `n_cells_expected`.
+        One row per group, with the columns `by`, `mean`, `sd` (ddof=1; NaN below two seeds), `min`, `max`, `n_seeds`
+        (complete), `n_seeds_expected`, `n_cells`, `n_cells_expected`.
     """
     return (
         means.groupby(list(by), sort=False)
@@ -102,19 +105,19 @@ def over_seeds(means: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def differences(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Statistics of one score minus another over seeds, for each group that has both.
+    """The statistics of one score minus another over seeds, for each group that has both.
 
-    Where both have the same seeds, the difference is taken within each seed, so that what a seed does to both cancels. Where
-    their seeds differ, it is the difference of the means over the complete seeds of each, its standard deviation is
-    √(sd₁² + sd₂²), and seeds and cells are those of the less complete side or, if both are equally complete, of the side with
-    fewer seeds.
+    If both have the same seeds, the difference is taken within each seed, so that common effects of a seed cancel. If
+    their seeds differ, it is the difference of the means over the complete seeds of each, and its standard deviation is
+    √(sd₁² + sd₂²). The numbers of seeds and cells are then those of the less complete side or, if both are equally
+    complete, of the side with fewer seeds.
 
     Args:
-        first, second: as `seed_means` returns them.
+        first, second: results of `seed_means`.
         by: the columns that name a group.
 
     Returns:
-        As `over_seeds`; empty where no group has both.
+        The columns of `over_seeds`; empty if no group has both.
     """
     by = list(by)
     sets = pd.concat(
@@ -136,7 +139,7 @@ def differences(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) ->
 
 
 def _of_means(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Statistics of the difference of two means; both frames as `over_seeds` returns them, for the same groups."""
+    """The statistics of the difference of two means, from two results of `over_seeds` for the same groups."""
     both = first.merge(second, on=list(by), suffixes=("", "_second"), sort=False)
     share, other = (both[f"n_seeds{side}"] / both[f"n_seeds_expected{side}"] for side in ("", "_second"))
     fewer = both["n_seeds_expected"] < both["n_seeds_expected_second"]
@@ -155,11 +158,11 @@ def _of_means(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) -> p
 
 
 def method_differences(cells: pd.DataFrame, first: str, second: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Score of method `first` minus method `second`, for each source and target that are planned for both.
+    """The score of method `first` minus method `second`, for each source and target that are planned for both.
 
     Returns:
-        The cells of `first` behind the entries, and the entries: `source`, `column` (the target), then the statistics of
-        `differences`, of which a pair of cells counts as one cell.
+        The cells of `first` behind the entries; and the entries with the columns `source`, `column` (the target), and
+        the statistics of `differences`. A pair of cells counts as one cell.
 
     Raises:
         ValueError: no cell is planned for both, or an entry would mix tasks, encoders or metrics.
@@ -177,7 +180,7 @@ def method_differences(cells: pd.DataFrame, first: str, second: str) -> tuple[pd
 
 
 def note_on_seeds(cells: pd.DataFrame, column: str, first: str, second: str, by: Sequence[str]) -> list[str]:
-    """A sentence for the caption of a difference whose two sides, values of `column`, are planned for different seeds."""
+    """A sentence for the caption of a difference if its two sides, values of `column`, have different planned seeds."""
     seeds = [
         cells[cells[column] == side].groupby(list(by), sort=False)["seed"].agg(frozenset) for side in (first, second)
     ]
@@ -187,8 +190,8 @@ def note_on_seeds(cells: pd.DataFrame, column: str, first: str, second: str, by:
         return []
     counted = " or ".join(f"{left} and {right}" for left, right in sorted(numbers))
     return [
-        f"{first} and {second} have different seeds ({counted}): there the difference is that of their means, its deviation "
-        "√(sd² + sd²), and n the number of the one with fewer."
+        f"{first} and {second} have different seeds ({counted}): the entry is the difference of their means, its "
+        "standard deviation is √(sd² + sd²), and n is the smaller number of seeds."
     ]
 
 
@@ -196,7 +199,7 @@ def select(frame: pd.DataFrame, where: Where, what: str = "cells") -> pd.DataFra
     """The rows whose columns have one of the values that `where` lists for them.
 
     Raises:
-        ValueError: there is no row at all, a value occurs nowhere in its column, or the values never occur together.
+        ValueError: the frame has no rows, a value does not occur in its column, or the values never occur together.
     """
     if frame.empty:
         raise ValueError(f"there are no {what} to show yet")
@@ -223,8 +226,8 @@ def _some(values: Sequence[Any], most: int = 12) -> str:
 
 
 def in_order(frame: pd.DataFrame, column: str, where: Where) -> list[Any]:
-    """The values of a column as an exhibit shows them: as `where` lists them, or else numbers that are facts of encoders in
-    their order, and all others in that of the study."""
+    """The values of a column in the order of an exhibit: the order in `where`, or else the numerical order for facts of
+    encoders that are numbers, and the order of the study for all others."""
     present = list(dict.fromkeys(frame[column]))
     if column != "seed" and pd.api.types.is_numeric_dtype(frame[column]):
         present.sort()
@@ -232,7 +235,7 @@ def in_order(frame: pd.DataFrame, column: str, where: Where) -> list[Any]:
 
 
 def in_groups(cells: pd.DataFrame, groups: Sequence[str], belongs: Callable[[str, str, str], bool]) -> pd.DataFrame:
-    """The cells of each group, one group after the other, with the group's name in column `group`.
+    """The cells of each group, one group after another, with the group's name in the column `group`.
 
     Raises:
         ValueError: no cell belongs to one of the groups.
@@ -244,15 +247,15 @@ def in_groups(cells: pd.DataFrame, groups: Sequence[str], belongs: Callable[[str
         part = cells.merge(runs_on[member], on=["source", "target"], sort=False).assign(group=group)
         if part.empty:
             raise ValueError(
-                f"group {group!r} is empty: none of the selected targets ({_some(sorted(set(cells['target'])))}) belongs "
-                f"to it for source {_some(sorted(set(cells['source'])))}. Drop the group or select other cells"
+                f"group {group!r} is empty: none of the selected targets ({_some(sorted(set(cells['target'])))}) "
+                f"belongs to it for source {_some(sorted(set(cells['source'])))}. Drop the group or select other cells"
             )
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
 
 def mean_over_metrics(cells: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell, without `metric`: its score is the mean over its metrics, NaN if one is missing."""
+    """One row per cell, without `metric`. The score is the mean over the metrics, or NaN if one is missing."""
     identity = [name for name in cells if name not in ("metric", *MEASURED, IMPLEMENTATION)]
     scores = cells.assign(score=cells["score"].astype(float)).groupby(identity, sort=False, dropna=False)["score"]
     return scores.agg(lambda score: score.mean(skipna=False)).reset_index()
@@ -261,7 +264,8 @@ def mean_over_metrics(cells: pd.DataFrame) -> pd.DataFrame:
 def in_every_seed(cells: pd.DataFrame, rows: Sequence[str], untrained: pd.Series) -> pd.DataFrame:
     """The cells, with each `untrained` cell repeated for every seed of the trained cells in its row of a table.
 
-    An untrained cell has no seed, because nothing that it depends on is drawn at random. A row without trained cells stays as it is.
+    An untrained cell does not depend on a seed, because nothing in it is random. A row without trained cells is
+    unchanged.
 
     Args:
         rows: the columns that name a row.
@@ -279,7 +283,7 @@ def with_x(cells: pd.DataFrame, x: str) -> pd.DataFrame:
     """The cells that have a value in the numeric column `x`.
 
     Raises:
-        ValueError: there is no such column, or none of the cells has a value in it.
+        ValueError: the column does not exist, or no cell has a value in it.
     """
     numeric = [str(name) for name in cells.select_dtypes("number") if name not in ("seed", *MEASURED)]
     if x not in numeric:
@@ -291,18 +295,19 @@ def with_x(cells: pd.DataFrame, x: str) -> pd.DataFrame:
 
 
 def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd.DataFrame:
-    """Learning curves with a row, of score NaN, also for every run of `cells` and every step that has no score yet.
+    """Learning curves with a row for every run of `cells` and every step. Steps without a score have the score NaN.
+
+    Runs of a line that differ only in their seeds may be evaluated at slightly different steps, because the batches of
+    an epoch depend on the seed. Such evaluations get the median of their steps.
 
     Args:
-        curves: `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`; `target` of runs for one target each.
-        cells: cells of the planned runs.
-        lines: the column whose values are the lines of the figure; a line has the steps that any of its runs has.
-
-    Runs of a line that differ only by their seeds may be evaluated at slightly different steps, because the batches of an
-    epoch depend on the seed. Such evaluations get the median of their steps.
+        curves: the columns `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`, and `target` for runs with
+            one target each.
+        cells: the cells of the planned runs.
+        lines: the column whose values are the lines of the figure. A line has the steps of all of its runs.
     """
     run = ["task", "encoder", "method", "source", "seed"]
-    # Runs that are evaluated on one target each differ in nothing else.
+    # Runs with one target each differ only in this target.
     run += ["run"] if "run" in curves and "run" in cells else []
     # A fact of the encoders.
     run += [lines] if lines not in run and lines in cells else []
@@ -329,22 +334,23 @@ def entries(
     average: bool = False,
     difference: tuple[str, str] | None = None,
 ) -> pd.DataFrame:
-    """The entries of a table, with guarded means (see the top of this file).
+    """The entries of a table, as means over complete seeds (see the docstring of the module).
 
     Args:
         cells: one row per planned cell.
         rows: the columns of `cells` that name a row of the table.
-        columns: the column of `cells` whose values are the columns of the table, in the result called `column`; or a list of
-            such columns, which keep their names.
-        average: add a column `average`, the mean over the row's columns, within each seed and then over seeds; needs `column`.
-        difference: add a column, the first of these two minus the second, see `differences`; `minus` says what it is called.
+        columns: the column of `cells` whose values are the columns of the table, called `column` in the result; or a
+            list of such columns, which keep their names.
+        average: add a column `average`, the mean over the row's columns, within each seed and then over seeds. This
+            needs `column`.
+        difference: add a column with the first of two columns minus the second, see `differences`. Its name is `minus`.
 
     Returns:
-        Columns `rows`, `column` or `columns`, then the statistics of `over_seeds`.
+        The columns `rows`, `column` or `columns`, and the statistics of `over_seeds`.
 
     Raises:
-        ValueError: an entry would average over several tasks, encoders, methods or metrics, a cell occurs twice, or there is
-            nothing to subtract.
+        ValueError: an entry would average over several tasks, encoders, methods or metrics, a cell occurs twice, or no
+            row has both columns of `difference`.
     """
     if isinstance(columns, str):
         cells, columns = cells.assign(column=cells[columns]), ["column"]
@@ -362,7 +368,7 @@ def entries(
 
 
 def _subtracted(means: pd.DataFrame, rows: Sequence[str], first: str, second: str) -> pd.DataFrame:
-    """Entries of the column `first` minus the column `second` of each row."""
+    """The entries of the column `first` minus the column `second` of each row."""
     for name in (first, second):
         if name not in set(means["column"]):
             raise ValueError(f"difference: {unknown('column', name, means['column'])}")
@@ -373,12 +379,12 @@ def _subtracted(means: pd.DataFrame, rows: Sequence[str], first: str, second: st
 
 
 def _one_of_each(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The cells, with scores as numbers, after the check that no entry mixes what must not be averaged.
+    """The cells with scores as numbers, after the check that entries can be averaged.
 
     Raises:
         ValueError: an entry would average over several tasks, encoders, methods or metrics, or a cell occurs twice.
     """
-    # Without any result yet the scores may be None, of type object.
+    # Before the first result, the scores may be None, of type object.
     cells = cells.assign(score=cells["score"].astype(float))
     for name in FIXED:
         if name in cells and name not in by:
@@ -386,8 +392,8 @@ def _one_of_each(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
             if len(several):
                 here = several.merge(several[list(by)].iloc[[0]], on=list(by), sort=False)
                 raise ValueError(
-                    f"an entry would average over several {name}s ({_some(list(dict.fromkeys(here[name])))}): select one "
-                    f"of them, or add {name!r} to the rows, columns or lines"
+                    f"an entry would average over several {name}s ({_some(list(dict.fromkeys(here[name])))}): select "
+                    f"one of them, or add {name!r} to the rows, columns or lines"
                 )
     cell = [*by, *(name for name in LANGUAGES if name in cells and name not in by), "seed"]
     if cells.duplicated(cell).any():

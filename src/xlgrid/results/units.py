@@ -1,4 +1,4 @@
-"""The unit of the scores of cells, and which end of the scale is the better one."""
+"""The unit of the scores of cells, and whether higher scores are better."""
 
 from collections.abc import Iterable
 
@@ -7,18 +7,18 @@ from xlgrid.heads.metrics import Metric
 
 
 def metrics_of(names: Iterable[str]) -> list[Metric]:
-    """The metrics of these names, each once. The name of a claim's metric is "" as long as none of its cells has a result."""
+    """The metrics with these names, without repetition. The name "" of a claim without results is ignored."""
     return [metric(name) for name in dict.fromkeys(names) if name]
 
 
 def unit(names: Iterable[str]) -> str:
-    """The unit that all these metrics share, "" if they have none or several; without any metric, percent."""
+    """The unit that all these metrics share; "" if they have no unit or several units, percent without any metric."""
     units = {each.unit for each in metrics_of(names)} or {"%"}
     return units.pop() if len(units) == 1 else ""
 
 
 def unit_of_difference(names: Iterable[str]) -> str:
-    """The unit of differences of scores: points of a metric in percent."""
+    """The unit of differences of scores: points for metrics in percent."""
     names = list(names)
     return "points" if unit(names) == "%" else unit(names)
 
@@ -35,26 +35,26 @@ def with_unit(what: str, unit: str) -> str:
 
 
 def higher_is_better(names: Iterable[str]) -> bool:
-    """Whether a greater score is a better one.
+    """Whether higher scores of these metrics are better.
 
     Raises:
-        ValueError: the metrics differ in this.
+        ValueError: the metrics differ in this respect.
     """
     metrics = metrics_of(names)
     if len({each.higher_is_better for each in metrics}) > 1:
         raise ValueError(
-            f"of {' and '.join(each.name for each in metrics)} one is better when higher and one when lower, so they "
-            "cannot be compared: select one `metric`"
+            f"higher is better for some of {' and '.join(each.name for each in metrics)}, and lower for others, so "
+            "they cannot be compared: select one `metric`"
         )
     return all(each.higher_is_better for each in metrics)
 
 
 def sentence(names: Iterable[str]) -> str:
-    """The metrics in words, with the unit and, where lower is better, the direction of each: `accuracy, in percent`."""
+    """The metrics in words, with the unit and, if lower is better, the direction of each: `accuracy, in percent`."""
     sentences = []
     metrics = metrics_of(names)
     for at, each in enumerate(metrics):
-        # Neighbours of one unit and direction share its mention.
+        # Neighbouring metrics with the same unit and direction share one mention of it.
         last = at + 1 == len(metrics) or _measure(metrics[at + 1]) != _measure(each)
         sentences.append(", ".join([each.name, *(_measure(each) if last else ())]))
     return ", ".join(sentences)

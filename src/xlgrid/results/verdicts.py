@@ -3,43 +3,46 @@
 **Effect.** Within each seed, the weighted sum of scores that `xlgrid.results.claims` describes; over seeds, their mean,
 in the unit of the metric.
 
-**Interval.** 95 %, for what other seeds and other test examples would give: effect ± √(t² · s² / S + z² · v). s is the
-standard deviation of the effect over the S seeds, and t is Student's with S - 1 degrees of freedom. v is the variance
-of the effect over draws of test examples, and z is the normal distribution's. Drawing an example draws it in all cells
-of a claim: example i is the same in both methods and all seeds, so it is paired, and in all languages of a generated or
-parallel test set, so it counts once (`Ratio.moves`; a bootstrap over examples tends to the same variance with many
-draws). For a metric of all outcomes at once, such as BLEU, v is the variance over draws of a bootstrap, which are the
-same in all cells (`OfAll.moves`).
+**Interval.** The 95 % interval covers other seeds and other test examples: effect ± √(t² · s² / S + z² · v). s is the
+standard deviation of the effect over the S seeds, and t is the quantile of Student's distribution with S - 1 degrees of
+freedom. v is the variance of the effect over draws of test examples, and z is the quantile of the normal distribution.
+A draw of an example draws it in all cells of a claim: example i is the same in both methods and all seeds, so that it
+is paired, and the same in all languages of a generated or parallel test set, so that it counts once (`Ratio.moves`; the
+variance of a bootstrap over examples converges to the same value with many draws). For a metric of all outcomes at
+once, such as BLEU, v is the variance over the draws of a bootstrap, which are the same in all cells (`OfAll.moves`).
 
-If the noise is normal, the interval covers the true effect with at least 95 %, however the noise divides between seeds
-and examples; `benchmarks/verdicts.py` measures the level on simulated studies without an effect. The reason: the chance
-of covering it, given s, is F(w · t² · s² / σ² + (1 - w) · z²), where F is the distribution of χ² with one degree of
-freedom, σ² the true variance over seeds, and w its part in the whole; F is concave, so this is at least w times what a
-t interval covers plus 1 - w times what a normal interval covers. Degrees of freedom after Satterthwaite (1946), as for
-Welch's test, do not keep the level here: with two or three seeds, s is often small by chance, and they then come near
-infinity.
+If the noise is normal, the interval covers the true effect with a probability of at least 95 %, for every division of
+the noise between seeds and examples; `benchmarks/verdicts.py` measures the level on simulated studies without an
+effect. The reason: the probability of covering it, given s, is F(w · t² · s² / σ² + (1 - w) · z²), where F is the
+distribution of χ² with one degree of freedom, σ² the true variance over seeds, and w its share of the total variance. F
+is concave, so the probability is at least w times the coverage of a t interval plus 1 - w times the coverage of a
+normal interval. Degrees of freedom according to Satterthwaite (1946), as in Welch's test, do not keep the level here:
+with two or three seeds, s is often small by chance, and the degrees of freedom then approach infinity.
 
-A seed counts once however many runs it has, because runs of one seed share the order of their examples, dropout and the
-initial head. Noise of single examples in single runs is in both s and v, so that the interval is rather too wide.
-Tasks, languages, encoders and the runs that methods start with count as fixed, and not as a sample. Replicas of an encoder, which
-differ by their seeds, are a sample. So a verdict is about the languages of the study. A reader who takes it for languages in
-general is wrong more often than the verdict says: if a method gains nothing on average over all languages, and its gain varies
-over languages as much as over runs, a claim on 16 × 16 languages holds in 8 % of all grids with three seeds and in 16 % with
-five, instead of 2.5 % (`benchmarks/verdicts.py`).
+A seed counts once, for any number of runs, because runs with the same seed share the order of their examples, dropout
+and the initial head. The noise of single examples in single runs is in both s and v, so that the interval is rather too
+wide. Tasks, languages, encoders and the runs with which methods start are fixed, not a sample. Replicas of an encoder,
+which differ only in their seeds, are a sample. A verdict is therefore about the languages of the study. Generalizing it
+to other languages is wrong more often than the verdict states: if a method gains nothing on average over all languages,
+and its gain varies over languages as much as over runs, a claim on 16 × 16 languages holds in 8 % of all grids with
+three seeds and in 16 % with five, instead of 2.5 % (`benchmarks/verdicts.py`).
 
-**p.** For an effect no greater than the margin (`expect: greater`), no less than its negative (`less`), or the worse of
-both bounds (`none`): twice the tail for which an interval of that level ends at the bound. So p is below 0.05 exactly
-where the 95 % interval lies on the claimed side, or within ± the margin.
+**p.** The null hypothesis is an effect of at most the margin (`expect: greater`), of at least its negative (`less`), or
+the worse of both bounds (`none`). p is twice the tail for which an interval of this level ends at the bound. Hence, p
+is below 0.05 exactly if the 95 % interval is on the claimed side, or within ± the margin.
 
-**Corrected p.** Holm (1979) over all claims of the study; a claim without a p counts as p = 1, so that verdicts do not
-weaken as runs come in.
+**Corrected p.** p is corrected by Holm (1979) over all claims of the study. A claim without a p counts as p = 1, so
+that verdicts do not weaken when runs finish.
 
-**Verdict.** "a side has learnt nothing" if a comparison has a cell whose model has learnt nothing
-(`xlgrid.results.learning`): such a model loses by any margin, which says nothing about what its method can do. "not
-enough runs" below three seeds, or if any planned cell of the claim lacks a result; effect and interval, over the seeds
-that are complete, are then provisional. In both cases there is no p. Otherwise "holds" if the corrected p is below 0.05,
-and "does not hold" if it is not: these runs do not show it. Only an interval on the other side says that the opposite is
-true.
+**Verdict.** There are four verdicts:
+
+- "a side has learnt nothing": a comparison has a cell whose model has learnt nothing (`xlgrid.results.learning`). Such
+  a model loses by any margin, which is no evidence about its method. There is no p.
+- "not enough runs": there are fewer than three seeds, or a planned cell of the claim lacks a result. The effect and
+  interval are over the complete seeds, and provisional. There is no p.
+- "holds": the corrected p is below 0.05.
+- "does not hold": the corrected p is not below 0.05, so these runs do not show the claim. Only an interval on the other
+  side shows that the opposite is true.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,32 +59,33 @@ from xlgrid.results.claims import Claim, Term
 from xlgrid.results.learning import Learning, training_of
 
 LEVEL = 0.05
-# Fewer seeds say too little about the spread between seeds for a verdict.
+# The minimum number of seeds for a verdict. Fewer seeds do not estimate the variance between seeds well enough.
 LEAST_SEEDS = 3
 HOLDS, DOES_NOT, NOT_ENOUGH, NOTHING = "holds", "does not hold", "not enough runs", "a side has learnt nothing"
 
 
 def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Effects and their noise, each cell read once.
+    """The effects of claims and their variances. Each cell is read once.
 
     Args:
         terms: claim -> its cells with their weights.
-        asked: claim -> its metric, where that is not the main one of its cells.
+        asked: claim -> its metric, if it is not the main metric of its cells.
 
     Returns:
-        A row per claim: `claim`, `metric` ("" without any result), `effect` (in its unit; without what `against`
-        subtracts), `seed_variance` (s² / S), `example_variance` (v), `n_seeds` (complete), `n_seeds_expected`,
-        `n_cells` (with a result), `n_cells_expected`. All are over complete seeds; `effect` and `example_variance` are
-        NaN without one, `seed_variance` without two. `learnt_nothing` says how many of the models of these cells have
-        learnt nothing, and why the first of them; "" if all have learnt something.
+        A row per claim: `claim`, `metric` ("" without any result), `effect` (in the unit of the metric, before
+        `against` is subtracted), `seed_variance` (s² / S), `example_variance` (v), `n_seeds` (complete),
+        `n_seeds_expected`, `n_cells` (with a result), `n_cells_expected`. All are over complete seeds; `effect` and
+        `example_variance` are NaN without a complete seed, and `seed_variance` is NaN below two. `learnt_nothing` has
+        the number of the models of these cells that have learnt nothing, and the reason for the first of them; "" if
+        all have learnt something.
 
     Raises:
-        ValueError: a cell is damaged, a claim's cells have different metrics, or a test set different numbers of
-            examples.
+        ValueError: a cell is damaged, the cells of a claim have different metrics, or cells of the same test set have
+            different numbers of examples.
     """
     paths = {term.cell: Path(term.cell.path) for each in terms.values() for term in each}
     present = {cell for cell, path in paths.items() if path.exists()}
-    # Cell -> the claims that it enters, and its weight in each.
+    # Cell -> the claims that use it, and its weight in each.
     enters: dict[Any, list[tuple[str, float]]] = {}
     effects: dict[str, dict[int, float]] = {}
     for name, each in terms.items():
@@ -90,7 +94,7 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
         for term in each:
             if term.cell.seed in complete:
                 enters.setdefault(term.cell, []).append((name, term.weight))
-    # Claim -> number of examples of a test set -> by how much each of them, or each draw of them, moves the effect.
+    # Claim -> number of examples of a test set -> the effect of each example, or of each draw, on the claim's effect.
     moved: dict[str, dict[int, np.ndarray]] = {name: {} for name in terms}
     metric_of: dict[str, str] = {}
     size_of: dict[tuple[str, str, str], int] = {}
@@ -100,12 +104,12 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
         n = record["n"]
         learning.add(record)
         models[cell] = {"run": record.get("run"), **cell._asdict()}
-        # Encoders of two tokenizers may cut a text into other inputs, which different claims may be about.
+        # Encoders with different tokenizers may divide a text into different inputs, so sizes are compared in a claim.
         for name, _ in uses:
             if (other := size_of.setdefault((name, cell.task, cell.target), n)) != n:
                 raise ValueError(
-                    f"{cell.path} has {n} examples, other cells of task {cell.task} on {cell.target} in claim {name} have {other}: "
-                    "delete the cells of one test set and run the study again"
+                    f"{cell.path} has {n} examples, but other cells of task {cell.task} on {cell.target} in claim "
+                    f"{name} have {other}: delete the cells of this test set and run the study again"
                 )
         outcomes = records.outcomes(paths[cell], record)
         moves: dict[str, np.ndarray] = {}
@@ -145,7 +149,8 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
 
 
 def _without_learning(learning: Learning, cells: Sequence[Mapping[str, Any]]) -> str:
-    """How many of the models of some cells have learnt nothing, and why the first of them; "" if all have learnt something."""
+    """A phrase with the number of models of some cells that have learnt nothing, and the reason for the first of them;
+    "" if all have learnt something."""
     reasons = {training_of(cell): (cell, learning.nothing(cell)) for cell in cells}
     empty = [(cell, reason) for cell, reason in reasons.values() if reason]
     if not empty:
@@ -156,16 +161,16 @@ def _without_learning(learning: Learning, cells: Sequence[Mapping[str, Any]]) ->
 
 
 def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts, as the top of this file describes them.
+    """The verdicts of claims, see the docstring of the module.
 
     Args:
         claims: name -> claim.
-        measured: as `measure` returns it.
+        measured: the result of `measure`.
 
     Returns:
         A row per claim: `claim`, `says`, `measured` (in words), `metric`, `expected` (an inequality), `effect`, `low`,
-        `high` (the interval), `se`, `p`, `p_corrected`, `verdict`, then the counts of `measured` and `learnt_nothing`, which
-        is "" for a claim that compares nothing.
+        `high` (the interval), `se`, `p`, `p_corrected`, `verdict`, the counts of `measured`, and `learnt_nothing`,
+        which is "" for a claim without a comparison.
     """
     rows = []
     further = [str(name) for name in measured if str(name).startswith("n_")]
@@ -174,7 +179,7 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         effect = row["effect"] - (claim.against or 0)
         noise = row["seed_variance"], row["example_variance"], row["n_seeds"]
         half = half_width(LEVEL / 2, *noise)
-        # A claim that a model guesses is about a side alone, and compares it with a number.
+        # `against` compares a single side with a number, for instance to claim that a model guesses.
         nothing = row["learnt_nothing"] if len(claim.sides) > 1 else ""
         enough = row["n_seeds"] >= LEAST_SEEDS and row["n_cells"] == row["n_cells_expected"]
         p = min(1.0, 2 * _p(claim, effect, *noise)) if enough and not nothing else nan
@@ -197,7 +202,7 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def half_width(tail: float, seed_variance: float, example_variance: float, seeds: int) -> float:
-    """Half of the interval that leaves `tail` on either side: √(t² · s² / S + z² · v); NaN below two seeds.
+    """Half of the width of the interval with `tail` on each side: √(t² · s² / S + z² · v); NaN below two seeds.
 
     Args:
         seed_variance: s² / S.
@@ -212,23 +217,23 @@ def half_width(tail: float, seed_variance: float, example_variance: float, seeds
 
 
 def smallest_effect(seeds: int, claims: int) -> float:
-    """The smallest effect that can show: how far above its margin the first of so many claims must be, in the order of Holm, so
-    that it holds.
+    """The smallest observed effect above the margin with which the first claim in the order of Holm holds.
 
-    It is the observed effect, in standard deviations of the effect over seeds, where test examples add no noise; with their
-    noise, it is larger. A true effect of this size is observed to be as large in somewhat more than half of all studies
-    (63 % with three seeds, 59 % with five). The margin of a claim of no effect must be wider than this.
+    The unit is the standard deviation of the effect over seeds. Test examples are assumed to add no noise; with their
+    noise, the smallest effect is larger. In somewhat more than half of all studies (63 % with three seeds, 59 % with
+    five), the observed effect is at least as large as a true effect of this size. The margin of a claim of no effect
+    must be wider than this.
 
     Args:
-        seeds: those of the claim.
-        claims: the claims that have not yet held: all at Holm's first step, 1 at the last if all others hold.
+        seeds: the number of seeds of the claim.
+        claims: the number of claims that do not hold yet: all at Holm's first step, 1 at the last if all others hold.
     """
     return half_width(LEVEL / 2 / claims, 1 / seeds, 0.0, seeds)
 
 
 def tail_beyond(distance: float, seed_variance: float, example_variance: float, seeds: int) -> float:
-    """The chance of an effect this far above a bound, if the truth is at the bound: the tail of the interval that ends
-    there."""
+    """The probability of an effect this far above a bound if the true effect is at the bound: the tail of the interval
+    that ends at the bound."""
     from scipy.optimize import brentq
 
     if distance == 0:
@@ -243,10 +248,10 @@ def tail_beyond(distance: float, seed_variance: float, example_variance: float, 
 
 
 def _p(claim: Claim, effect: float, seed_variance: float, example_variance: float, seeds: int) -> float:
-    """One-sided."""
+    """The p of a claim, from its effect and the variances of `half_width`."""
 
     def above(bound: float) -> float:
-        """p of an effect of at most `bound`."""
+        """The p of the null hypothesis that the effect is at most `bound`."""
         return tail_beyond(effect - bound, seed_variance, example_variance, seeds)
 
     if claim.expect == "none":
@@ -255,7 +260,7 @@ def _p(claim: Claim, effect: float, seed_variance: float, example_variance: floa
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm 1979), in the same order."""
+    """The p-values after the correction for their number (Holm 1979), in the same order."""
     corrected = [1.0] * len(p)
     worst = 0.0
     for rank, at in enumerate(sorted(range(len(p)), key=lambda at: p[at])):

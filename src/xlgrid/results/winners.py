@@ -1,14 +1,15 @@
-"""Tests of whether the best entry of a table is better than the entries that it competes with.
+"""Test whether the best entry of a table is better than the entries with which it competes.
 
-Entries compete if they differ only in the competing axes. In each such group, the entry with the best mean is compared with the
-runner-up. The test takes the difference of their scores within each seed, paired over tasks, sources, targets and test examples, and
-has the interval and p of the verdicts of claims (`xlgrid.results.verdicts`). p is two-sided, which also accounts for the choice of the
-two entries by their scores: for an exponential family, such as the normal one, the two-sided test of the best against the runner-up is
-a valid test that the best is the best of all (Hung and Fithian 2019, "Rank verification for exponential families"). p is corrected by
-Holm (1979) over all groups of the table.
+Entries compete if they differ only in the competing axes. In each such group, the entry with the best mean is compared
+with the runner-up. The test uses the difference of their scores within each seed, paired over tasks, sources, targets
+and test examples, and the interval and p of the verdicts of claims (`xlgrid.results.verdicts`). p is two-sided, which
+also accounts for the choice of the two entries by their scores: for an exponential family, such as the normal
+distribution, the two-sided test of the best against the runner-up is a valid test that the best is the best of all
+(Hung and Fithian 2019, "Rank verification for exponential families"). p is corrected by Holm (1979) over all groups of
+the table.
 
-A group has no test, and counts as p = 1, if a cell of one of its entries has no result, an entry has fewer than three seeds, the
-entries have several metrics, or the two best differ in their seeds, tasks, sources or targets.
+A group has no test, and counts as p = 1, if a cell of one of its entries has no result, an entry has fewer than three
+seeds, the entries have several metrics, or the two best differ in their seeds, tasks, sources or targets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,11 +25,11 @@ Key = tuple[Any, ...]
 
 
 class Winners(NamedTuple):
-    """The entries that win.
+    """The winning entries of a table.
 
     Attributes:
-        keys: the values of the columns that name an entry, of each entry that wins.
-        groups: the number of groups of two entries or more.
+        keys: the keys of the winning entries: the values of the columns that name an entry.
+        groups: the number of groups with at least two entries.
         tested: the number of groups with a test.
     """
 
@@ -42,7 +43,7 @@ def weighted(cells: pd.DataFrame, by: Sequence[str], averaged: Sequence[str] = (
 
     Args:
         by: the columns that name an entry.
-        averaged: columns of which all values have one weight in the mean, however many cells each has.
+        averaged: columns whose values all have the same weight in the mean, for any number of cells.
     """
     seed = cells.groupby([*by, "seed"], sort=False)
     if not averaged:
@@ -56,17 +57,18 @@ def winners(cells: pd.DataFrame, by: Sequence[str], competing: Sequence[str], ax
     """The entries that are better than all entries with which they compete.
 
     Args:
-        cells: a row per planned cell of each entry: `by`, `PAIRED`, `seed`, `metric`, `score` (NaN without a result), `path`, and
-            `weight` as `weighted` returns it.
+        cells: a row per planned cell of each entry, with the columns `by`, `PAIRED`, `seed`, `metric`, `score` (NaN
+            without a result), `path`, and `weight` from `weighted`.
         by: the columns that name an entry.
-        competing: those of `by` in which competing entries differ.
-        axes: the axes, or facts of encoders, whose values these are.
+        competing: the columns of `by` in which competing entries differ.
+        axes: the axes, or facts of encoders, of the competing columns.
 
     Raises:
-        ValueError: the file of a cell is damaged, or test sets of one task and target have different numbers of examples.
+        ValueError: the file of a cell is damaged, or cells of the same task and target have different numbers of
+            examples.
     """
     others = [name for name in by if name not in competing]
-    # An encoder differs where one of its facts does.
+    # If a fact of encoders differs, the encoder differs, too.
     of_fact = any(axis not in PAIRED for axis in axes)
     paired = [axis for axis in PAIRED if axis not in axes and not (axis == "encoder" and of_fact)]
     comparisons: dict[str, tuple[Key, list[Term], str]] = {}
@@ -92,8 +94,11 @@ def _groups(cells: pd.DataFrame, by: Sequence[str]) -> Iterable[tuple[Key, pd.Da
 
 
 def _best_two(entries: Mapping[Key, pd.DataFrame], paired: Sequence[str]) -> tuple[Key, list[Term], str] | None:
-    """The key of the best entry, the cells of the best and of the runner-up with their weights in the difference (positive if the best is
-    better), and their metric; None if there is no test."""
+    """The key of the best entry, the cells of the best and of the runner-up with their weights in the difference, and
+    their metric; None if there is no test.
+
+    The difference is positive if the best entry is better.
+    """
     metrics = {metric for entry in entries.values() for metric in entry["metric"]}
     if len(metrics) > 1 or not all(map(_is_complete, entries.values())):
         return None
@@ -108,7 +113,7 @@ def _best_two(entries: Mapping[Key, pd.DataFrame], paired: Sequence[str]) -> tup
 
 
 def _is_complete(entry: pd.DataFrame) -> bool:
-    """Whether each seed has a result of each cell, for three seeds or more."""
+    """Whether an entry has at least three seeds, each with a result for each cell."""
     seeds, cells = entry["seed"].nunique(), len(entry[[*PAIRED]].drop_duplicates())
     return seeds >= verdicts.LEAST_SEEDS and len(entry) == seeds * cells and bool(entry["score"].notna().all())
 
@@ -129,6 +134,6 @@ def _terms(entry: pd.DataFrame, sign: float) -> list[Term]:
 
 
 def _p(row: Mapping[Any, Any]) -> float:
-    """The two-sided p of a difference that is not negative, as `verdicts.measure` returns it."""
+    """The two-sided p of a difference that is not negative, from a row of `verdicts.measure`."""
     noise = row["seed_variance"], row["example_variance"], row["n_seeds"]
     return min(1.0, 2 * verdicts.tail_beyond(row["effect"], *noise))

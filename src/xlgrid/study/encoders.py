@@ -18,6 +18,7 @@ from xlgrid.data.checkpoints import LAYER_COUNTS, first_layers
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.published import HUB, InFolder, Obtained, OnHub
 from xlgrid.data.tokenizer import FolderTokenizer, HubTokenizer, TokenizerEntry, TrainedTokenizer
+from xlgrid.heads import Head
 from xlgrid.heads.families import ADDED, MODULES
 from xlgrid.heads.probe import head_problem, type_problem
 from xlgrid.languages.sources import NONE, Source, Target
@@ -182,26 +183,25 @@ class EncoderEntry(Obtained):
 
     def _problems_of_family(self, study: "Study", name: str, grid: str) -> Iterator[str]:
         """Every method and head supports the family of the encoder, if the family is known already."""
-        axes, config = study.grids[grid], self.known_config(study, name)
-        if not config:
-            return
-        if problem := type_problem(config):
+        axes, config, place = study.grids[grid], self.known_config(study, name), f"grids.{grid}"
+        if config and (problem := type_problem(config)):
             yield f"encoders.{name}{f'.path: {self.folder}/' if self.folder else ': its '}config.json {problem}"
             return
         runs = [(key, task) for key in axes.method for task in axes.task]
         runs += [(start.method, start.task) for key in axes.method for start in study.starts(key)]
-        place, misfits = f"grids.{grid}", {task: head_problem(config, study.tasks[task].task.head) for _, task in runs}
-        for task, misfit in misfits.items():
-            if misfit:
-                yield f"{place}: task {task}, encoder {name}: {misfit}"
-        # Whether a method fits an encoder depends only on whether the task is text.
-        fitting: dict[str, str] = {}
+        heads = {task: study.tasks[task].task.head for _, task in runs}
+        misfits = {task: head_problem(config, head) if config else None for task, head in heads.items()}
+        yield from (f"{place}: task {task}, encoder {name}: {problem}" for task, problem in misfits.items() if problem)
+        # Whether a method fits an encoder depends only on whether the task is text, and on what the head changes.
+        asked: dict[tuple[str, str], Head] = {}
         for key, task in runs:
-            if not misfits[task]:
-                fitting.setdefault(key, task)
-        for key, task in fitting.items():
-            if problem := misfit_of_method(config, study.methods[key].method, study.tasks[task].task.head):
-                yield f"{place}: method {key}, encoder {name}: {problem}"
+            if not misfits[task] and (described := heads[task].described(config)):
+                asked.setdefault((key, json.dumps(described, sort_keys=True)), heads[task])
+        wrong: dict[str, str] = {}
+        for (key, _), head in asked.items():
+            if key not in wrong and (problem := misfit_of_method(config, study.methods[key].method, head)):
+                wrong[key] = problem
+        yield from (f"{place}: method {key}, encoder {name}: {problem}" for key, problem in wrong.items())
 
     def _problems_of_lengths(self, study: "Study", name: str, grid: str) -> Iterator[str]:
         """The inputs of tasks and MLM runs are not too long."""

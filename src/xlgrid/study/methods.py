@@ -1,19 +1,20 @@
 """The methods of a study: a base with options, and the MLM runs with which runs of the method begin."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
+from pydantic import Field, GetJsonSchemaHandler, model_validator
 
 from xlgrid.base.chains import chain, first_mistakes
+from xlgrid.base.keys import apart, describe
 from xlgrid.base.names import among, unknown
 from xlgrid.base.settings import Strict
 from xlgrid.heads import HEADS
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.methods import ALL_METHODS, Method, make
-from xlgrid.study.adapters import AnyAdapters
+from xlgrid.methods import Method, make
 from xlgrid.study.languages import LANGUAGE
+from xlgrid.training.imported import ALL_IMPORTED, ImportedRuns
 from xlgrid.training.recipe import Start
 
 if TYPE_CHECKING:
@@ -31,7 +32,25 @@ class MethodEntry(Strict):
         {}, description="options of the base that differ from the defaults"
     )
     start: Start | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
-    imported: AnyAdapters | None = Field(None, description="adapters that are read instead of training MLM runs")
+    # What the key of a package says about runs that are not trained; at most one.
+    imported: ImportedRuns | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _imported(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping):
+            return fields
+        own, found = apart(fields, [name for name in cls.model_fields if name != "imported"], ALL_IMPORTED)
+        if len(found) > 1:
+            raise ValueError(f"runs of a method come from one place, got {' and '.join(found)}: leave out all but one")
+        return own | {"imported": next(iter(found.values()), None)}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        del schema["properties"]["imported"]
+        describe(schema, handler, ALL_IMPORTED)
+        return schema
 
     @cached_property
     def method(self) -> Method:
@@ -65,18 +84,10 @@ class MethodEntry(Strict):
         place = f"methods.{name}"
         return first_mistakes(
             [f"{place}: {self.mistake}"] if self.mistake else [],
-            self._problems_of_import(f"{place}.imported"),
+            (f"{place}.{problem}" for problem in (self.imported.problems(self.method) if self.imported else ())),
             self._problems_of_names(study, f"{place}.start"),
             self._problems_of_begin(study, name),
         )
-
-    def _problems_of_import(self, place: str) -> Iterator[str]:
-        if self.imported and (self.method.adapter_format is None or self.method.trains_head):
-            formats = [(base, readable.adapter_format) for base, readable in ALL_METHODS.own.items()]
-            settings = [f"`base: {base}` and `options: {known.TEXT_OPTIONS}`" for base, known in formats if known]
-            yield (
-                f"{place}: only language adapters can be imported: set {' or '.join(settings)}, or leave out `imported`"
-            )
 
     def _problems_of_names(self, study: "Study", place: str) -> Iterator[str]:
         """The start names a task, a method and languages of the study."""
@@ -118,7 +129,6 @@ class MethodEntry(Strict):
         """
         return first_mistakes(
             self._problems_of_training(study, name, grid),
-            self._problems_of_decoders(study, name, grid),
             self._problems_of_start(study, name, grid),
             self.method.problems(study, name, grid),
         )
@@ -150,21 +160,6 @@ class MethodEntry(Strict):
                     f"{place}.task: method {name} trains nothing, and the weights of the head of {task} would be random: "
                     f"name a task of kind {' or '.join(kinds)}, or a method that trains"
                 )
-
-    def _problems_of_decoders(self, study: "Study", name: str, grid: str) -> Iterator[str]:
-        """Encoder-decoder tasks have methods that support encoder-decoders, and these methods have no `start`."""
-        place, tasks = f"grids.{grid}.method", study.grids[grid].task
-        with_decoder = [task for task in tasks if study.tasks[task].task.head.has_decoder]
-        without = [task for task in tasks if task not in with_decoder]
-        if with_decoder and self.method.decoders == "none":
-            yield f"{place}: {name} is not for the encoder-decoders of task {with_decoder[0]}: name full-ft, bitfit or seq2seq"
-        elif with_decoder and self.start:
-            yield (
-                f"{place}: runs of {name} begin with an MLM run, but the encoder-decoders of task {with_decoder[0]} "
-                "can begin only with an encoder: leave out `start`"
-            )
-        elif without and self.method.decoders == "only":
-            yield f"{place}: {name} is for encoder-decoders, but task {without[0]} has no decoder: use two grids"
 
     def _problems_of_start(self, study: "Study", name: str, grid: str) -> Iterator[str]:
         """Each run and each target has exactly one MLM run, if the method needs one."""

@@ -14,7 +14,7 @@ from xlgrid.architectures import PRETRAINING
 from xlgrid.base.chains import chain
 from xlgrid.base.names import among, unknown
 from xlgrid.base.settings import Name, Strict, plainly
-from xlgrid.data.downloads import Download
+from xlgrid.data.downloads import AnyDownload, Download
 from xlgrid.data.text import TextSettings
 from xlgrid.data.tokenizer import AnyTokenizer, TokenizerEntry
 from xlgrid.exhibits.kinds import AnyExhibit
@@ -85,7 +85,7 @@ class Study(Strict):
     text: TextSettings = Field(
         TextSettings(), description="the text on which encoders from `scratch` and MLM runs (tasks of kind `mlm`) train"
     )
-    downloads: dict[str, Download] = Field(
+    downloads: dict[str, AnyDownload] = Field(
         {},
         description="path of a file that the study names, or a pattern for several files, with names in braces: "
         "where to get the files, if they are not on the Hub",

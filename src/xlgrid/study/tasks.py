@@ -77,7 +77,7 @@ class TaskEntry(Columns):
         None,
         description="how the runs of the task use the parts of a mix. shares: the parts are parallel, and each "
         "example comes from one of them; whole: all rows of each part (translate-train-all); absent: `whole` for "
-        "kinds `mlm` and `seq2seq`, else `shares`",
+        "kinds whose examples have no labels, such as `mlm`, else `shares`",
     )
     parallel: str | None = Field(
         None,
@@ -215,8 +215,10 @@ class TaskEntry(Columns):
                     )
 
     def problems_in(self, study: "Study", name: str, grid: str) -> Iterator[str]:
-        """Languages in which a grid needs data that the task lacks, each as `place: what is wrong`. The names in the grid exist."""
+        """Why a grid cannot have the task, such as languages in which there are no data, each as `place: what is wrong`. The names in the grid exist."""
         axes, place = study.grids[grid], f"grids.{grid}"
+        if name in axes.task:
+            yield from self.task.head.problems_of_grid(study, name, grid)
         trained, targets = study.trained(axes), study.targets(axes)
         parts = dict.fromkeys([*trained, *targets])
         if misuse := next(filter(None, map(self.task.problem_of, parts)), None):

@@ -1,1 +1,1 @@
-"""The embedded worlds: facts, theories, and the natural and artificial languages that state them."""
+"""Generated data: facts and theories about a small world, and the natural and artificial languages that state them."""

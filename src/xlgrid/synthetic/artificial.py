@@ -1,31 +1,37 @@
-"""Artificial languages: any number of them, in families, each made only from its code.
+"""Artificial languages: any number of languages, in families, each generated from its code alone.
 
 A code is `q`, a family letter a-t and a member number from 1 (`qa1`, `qt12`); ISO 639-2 reserves qaa-qtz for local use.
 
-The family (its letter, a = 0 ... t = 19) decides
-- the script: number modulo ten in Latin, Cyrillic, Devanagari, Arabic, Georgian, Greek, Hebrew, Armenian, Bengali,
-  Ethiopic, so that qa and qk are both written in Latin letters, qb and ql both in Cyrillic;
-- the order of subject, verb and object: number modulo three in SVO, SOV, VSO;
-- the sounds, their frequencies, which syllables are possible, a proto-language of roots and affixes in these sounds,
-  and a value for every other feature of GRAMMAR, drawn from generators seeded with the family's letters. Position of
-  adpositions and genitives agrees with the order of verb and object four times out of five, as it does on Earth.
-The member (its number) decides
-- three regular sound changes out of CHANGES, which every inherited root goes through;
-- which roots, function words and affixes it keeps; the others are replaced by words of its own (`overlap`);
-- now and then another value for a feature of GRAMMAR, other than `order`.
+The family (the number of its letter, from a = 0 to t = 19) determines:
 
-Dials:
+- the script: the number modulo ten selects Latin, Cyrillic, Devanagari, Arabic, Georgian, Greek, Hebrew, Armenian,
+  Bengali or Ethiopic, so that qa and qk are both written in Latin letters, and qb and ql both in Cyrillic;
+- the order of subject, verb and object: the number modulo three selects SVO, SOV or VSO;
+- the sounds and their frequencies, the possible syllables, a proto-language of roots and affixes in these sounds, and
+  a value for every other feature of GRAMMAR, drawn from generators seeded with the family's letters. The positions of
+  adpositions and genitives agree with the order of verb and object four times out of five, as in natural languages.
+
+The member (its number) determines:
+
+- three regular sound changes out of CHANGES, which apply to every inherited root;
+- the roots, function words and affixes that it keeps; it has new words in place of the others (`overlap`);
+- occasionally another value for a feature of GRAMMAR other than `order`.
+
+There are three dials:
+
 - `overlap` (default 0.8): the share of the proto-language's roots, function words and affixes that a member keeps. Two
-  members of a family share about its square;
-- `loans` (default 0.1): the share of roots that are international words, the same in all families up to sounds and
-  script;
-- `distance` (default 1): the share of the features of GRAMMAR in which families differ. Features are set free in the
-  order of GRAMMAR (word order last); those not yet free have their first value in all languages.
-What a larger share adds never changes what a smaller one had decided.
+  members of a family share about the square of this share;
+- `loans` (default 0.1): the share of roots that are international words. These are the same in all families, apart
+  from sounds and script;
+- `distance` (default 1): the share of the features of GRAMMAR in which families differ. Features become free in the
+  order of GRAMMAR (word order last); all other features have their first value in all languages.
 
-Names of people, places and organisations have one international form, said with the family's sounds and syllables,
-written in its script and inflected by its grammar; they do not count as roots. No two roots or names of a language are
-written alike. Scripts that have capitals use them for names and at the beginning of a sentence.
+A larger share adds words or features to a smaller one and changes none of the others.
+
+Names of people, places and organisations have one international form. A language pronounces it with the sounds and
+syllables of its family, writes it in the family's script and inflects it with its grammar. Names do not count as roots.
+No two roots or names of a language have the same spelling. Scripts with capital letters use them for names and at the
+beginning of a sentence.
 """
 
 import random
@@ -66,7 +72,7 @@ GRAMMAR: dict[str, tuple[str, ...]] = {  # the first value is the default; set f
 }
 CONTENT = world.OPEN_CLASS
 FUNCTION = (*world.PRONOUNS, *world.RELATIONS, "of", "and", "the", "not", "that", "is", "past", "future")
-# Drawn after all other words, which are thus what they would be without them.
+# These words are drawn after all other words, so that they do not change the others.
 QUESTIONS = ("who", "what", "where")
 CASES = (*world.RELATIONS, "of", "object")
 PERSONS = tuple(f"{person}{number}" for person in (1, 2, 3) for number in ("sg", "pl") if (person, number) != (3, "sg"))
@@ -113,7 +119,7 @@ class Token(NamedTuple):
 
 @cache
 def _international() -> dict[str, str]:
-    """Phonemes of every part of a name and of every root in its international form."""
+    """The phonemes of every part of a name and of every root, in the international form."""
     rng = random.Random("international")
 
     def open_syllable() -> str:
@@ -122,8 +128,8 @@ def _international() -> dict[str, str]:
     def syllable() -> str:
         return open_syllable() + (rng.choice("nrlst") if rng.random() < 0.3 else "")
 
-    # Most names show by their ending what they name, as names do ("-son", "-pol", "-tech"); some do not. The endings
-    # stay apart in families that confuse voiced with voiceless or f with p.
+    # The ending of most names shows their type, as in natural languages ("-son", "-pol", "-tech"). The endings remain
+    # distinct in families that merge voiced with voiceless sounds, or f with p.
     endings = {
         "family": ("son", "man", "ini", "eski", "ero", "ano"),
         "loc": ("pol", "gar", "dam", "sten", "bur", "vil"),
@@ -171,13 +177,13 @@ class _Family:
         self.roots |= {word: self.distinct(self.sounds.word(1, rng), taken, rng) for word in QUESTIONS}
 
     def root(self, concept: str, rng: random.Random) -> str:
-        """Make up a root, function word or affix."""
+        """A random root, function word or affix."""
         if concept in AFFIXES:
             return self.sounds.affix(rng)
         return self.sounds.word(1 if concept in FUNCTION else rng.choice((2, 2, 2, 2, 3)), rng)
 
     def distinct(self, word: str, taken: set[str], rng: random.Random) -> str:
-        """`word`, lengthened if need be until none of `taken` is spelt like it; adds its spelling to `taken`."""
+        """A word that is lengthened until its spelling is not in `taken`. The spelling is added to `taken`."""
         while self.script.write(word) in taken:
             word += (rng.choice("ptkmnls") if word[-1] in VOWELS else "") + rng.choice(VOWELS)
         taken.add(self.script.write(word))
@@ -188,11 +194,16 @@ _family = cache(_Family)
 
 
 class ArtificialLanguage:
-    """A language made by `artificial`.
+    """An artificial language, created by `artificial`.
 
-    Attributes: `code`; `name` (pronounceable); `family` (`"qa"`); `script` (ISO 15924); `direction` (ltr or rtl);
-    `grammar`, a value of GRAMMAR for each of its features; `origins`, where each root comes from (`"loan"`, a family or
-    this language).
+    Attributes:
+        code: the code of the language.
+        name: a pronounceable name.
+        family: the code of the family, such as `qa`.
+        script: the code of the script in ISO 15924.
+        direction: `ltr` or `rtl`.
+        grammar: a value of GRAMMAR for each of its features.
+        origins: the origin of each root: `loan`, the code of a family, or the code of this language.
     """
 
     def __init__(self, code: str, overlap: float, loans: float, distance: float):
@@ -216,7 +227,7 @@ class ArtificialLanguage:
         self._verbs: dict[tuple[str, str, str, bool], Token] = {}
 
     def realise(self, fact: Fact) -> list[Token]:
-        """The fact as a sentence of tokens, spelt as they appear in running text, a full stop at the end."""
+        """The sentence of a fact, as tokens that are spelt as in running text, with a full stop at the end."""
         tokens = self._clause(fact)
         if self._letters.cased:
             tokens[0] = tokens[0]._replace(form=_capitalised(tokens[0].form))
@@ -224,17 +235,18 @@ class ArtificialLanguage:
         return tokens
 
     def sentence(self, fact: Fact) -> str:
-        """The fact as text: the forms of `realise`, separated by spaces, the full stop attached."""
+        """The sentence of a fact as text: the tokens of `realise`, separated by spaces, with the full stop attached."""
         *words, stop = self.realise(fact)
         return " ".join(word.form for word in words) + stop.form
 
     def mention(self, fact: Fact, entity: str) -> tuple[int, int]:
-        """The first character of a named entity's name in `sentence(fact)`, and that after its last.
+        """The first character of a named entity's name in `sentence(fact)`, and the character after its last.
 
         Raises:
-            ValueError: the fact does not mention it.
+            ValueError: the fact does not mention the entity.
         """
-        # Not as the sentence begins, which capitalises the adposition of a name that has one, but as long.
+        # These sentences are not capitalised at the beginning, because a name may begin with an adposition there. The
+        # lengths are the same.
         words = self._clause(fact)
         forms = [word.form for word in words]
         names = {tuple(token.form for token in self._name(entity, role)) for role in ("", *CASES)}
@@ -269,7 +281,7 @@ class ArtificialLanguage:
         return [*clause, words["that"], *self._clause(fact.content)] if fact.content else clause
 
     def _verb_group(self, fact: Fact) -> list[Token]:
-        """The verb with its negation and auxiliary; less the copula where the language does without one."""
+        """The verb with its negation and auxiliary, or without the copula if the language has none."""
         grammar, words = self.grammar, self._words
         silent = fact.predicate == "be" and grammar["copula"] == "none"
         group = [] if silent else [self._verb(fact)]
@@ -314,7 +326,7 @@ class ArtificialLanguage:
         return self._with_adposition(tokens, role)
 
     def _beside(self, tokens: list[Token], others: list[Token], feature: str) -> None:
-        """Put `others` before or after `tokens`, as a feature of the grammar says."""
+        """Add `others` before or after `tokens`, as a feature of the grammar determines."""
         place = 0 if self.grammar[feature] == "before" else len(tokens)
         tokens[place:place] = others
 
@@ -346,7 +358,7 @@ class ArtificialLanguage:
         return self._nouns[key]
 
     def _name(self, entity: str, role: str) -> list[Token]:
-        """The words of a named entity; its head carries the case suffix."""
+        """The words of a named entity. The head has the case suffix."""
         if (entity, role) not in self._names:
             _, kind, parts = world.entities()[entity]
             ending = self._ending(role)
@@ -369,10 +381,10 @@ class ArtificialLanguage:
 
 
 def _lexicon(code: str, overlap: float, loans: float, rng: random.Random) -> tuple[dict[str, str], dict[str, str]]:
-    """Where every root comes from, and the phonemes of every root, function word, affix and part of a name."""
+    """The origin of every root, and the phonemes of every root, function word, affix and part of a name."""
     family = _family(code[:2])
     changes = [CHANGES[i] for i in sorted(rng.sample(range(len(CHANGES)), 3))]
-    # Both candidates are made for all concepts, whatever the dials say: a dial only chooses among fixed words.
+    # Both candidates are generated for all concepts, regardless of the dials: a dial only selects between fixed words.
     taken, affixes = set(family.taken), set[str]()
     inherited, replaced = {}, {}
     for concept in _CONCEPTS:
@@ -387,7 +399,8 @@ def _lexicon(code: str, overlap: float, loans: float, rng: random.Random) -> tup
     for word in QUESTIONS:
         inherited[word] = family.distinct(_changed(family.roots[word], changes, family), taken, own_rng)
         replaced[word] = family.distinct(family.sounds.word(1, own_rng), taken, own_rng)
-        # Each word is decided by itself, because three words cannot have an exact share. A larger share keeps the words of a smaller one.
+        # Each word is decided separately, because three words cannot have an exact share. A larger share keeps the
+        # words of a smaller one.
         if own_rng.random() < overlap:
             kept.add(word)
     borrowed = set(random.Random("loans").sample(CONTENT, len(CONTENT))[: round(loans * len(CONTENT))])
@@ -398,7 +411,7 @@ def _lexicon(code: str, overlap: float, loans: float, rng: random.Random) -> tup
 
 
 def _changed(root: str, changes: list[tuple[str, str, str]], family: _Family) -> str:
-    """A root after its language's sound changes."""
+    """A root after the sound changes of its language."""
     for where, before, after in changes:
         table = str.maketrans(before, after) if after else str.maketrans("", "", before)
         root = "".join(part.translate(table) if i % 2 else part for i, part in enumerate(re.split(f"({where})", root)))
@@ -410,15 +423,19 @@ def _capitalised(word: str) -> str:
 
 
 def is_artificial(code: str) -> bool:
-    """Whether `code` has the form of an artificial language's code, such as qa1."""
+    """Whether a code has the form of the code of an artificial language, such as qa1."""
     return _CODE.fullmatch(code) is not None
 
 
 def artificial(code: str, overlap: float = 0.8, loans: float = 0.1, distance: float = 1.0) -> ArtificialLanguage:
-    """The language of a code; the same object for the same arguments. The dials, shares from 0 to 1, are described above.
+    """The artificial language of a code. Calls with the same arguments return the same object.
+
+    Args:
+        code: the code of the language.
+        overlap, loans, distance: the dials, shares from 0 to 1; see the docstring of the module.
 
     Raises:
-        ValueError: no such code.
+        ValueError: the code is not the code of an artificial language.
     """
     if not is_artificial(code):
         raise ValueError(
@@ -432,7 +449,7 @@ _made = cache(ArtificialLanguage)
 
 
 class Dials(Strict):
-    """How much the artificial languages differ."""
+    """The differences between the artificial languages."""
 
     overlap: float = Field(default=0.8, ge=0, le=1, description="share of the words of a family that a member keeps")
     loans: float = Field(

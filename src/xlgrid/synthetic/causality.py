@@ -1,9 +1,9 @@
-"""Causes and effects in artificial languages: the data behind the miniatures of copa, siqa and causal-nli.
+"""Causes and effects in artificial languages: the data of the miniatures of copa, siqa and causal-nli.
 
-Verbs form pairs of a cause and its effect: somebody who runs falls. The premise has one verb of a pair, and the question
-asks for the other with the same agent: the cause or the effect. The wrong choices are causes, or effects, of other pairs,
-so that a choice without the premise does not reveal whether it is right. A combination of an agent and the other
-arguments of a premise occurs either in training or in dev and test.
+Verbs form pairs of a cause and its effect: somebody who runs falls. The premise has one verb of a pair, and the
+question asks for the other verb with the same agent: the cause or the effect. The wrong choices are causes, or effects,
+of other pairs, so that a choice without the premise does not reveal whether it is right. A combination of an agent and
+the other arguments of a premise occurs either in the training set or in the dev and test sets.
 """
 
 import json
@@ -31,20 +31,27 @@ PAIRS = {
     "wait": "sleep",
 }
 _AGENTS = "PER person"
-# Share of the combinations of arguments of a premise that training has.
+# The share of the combinations of arguments of a premise that are in the training set.
 _TRAIN_SHARE = 0.75
 _SPLITS = ("train", "dev", "test")
 
 
 class Options(Dials):
-    """Size of the data, and how much the artificial languages differ."""
+    """The size of the data, and the differences between the artificial languages."""
 
-    n: PositiveInt = Field(10_000, description="questions in all three splits")
+    n: PositiveInt = Field(10_000, description="number of questions in all three splits")
     seed: Seed = Field(0, description="decides the generated data")
 
 
 class Example(NamedTuple):
-    """A premise, whether its cause or its effect is asked for, and the choices; `right` is the index of the right one."""
+    """A question about the cause or the effect of a premise, with choices.
+
+    Attributes:
+        premise: a past episode.
+        question: whether the cause or the effect is the answer.
+        choices: past or future episodes.
+        right: the index of the right choice.
+    """
 
     premise: Fact
     question: Literal["cause", "effect"]
@@ -53,7 +60,7 @@ class Example(NamedTuple):
 
 
 def examples(options: Options, sizes: Sequence[int], choices: int) -> list[Example]:
-    """Distinct questions with this many choices, for splits of the given sizes, those of the training split first."""
+    """Distinct questions for splits of the given sizes, the training split first, each with this many choices."""
     rng = Random(f"causes {options.seed} {choices}")
     drawn: dict[Example, None] = {}
     for split, end in zip(_SPLITS, accumulate(sizes), strict=True):
@@ -65,13 +72,13 @@ def examples(options: Options, sizes: Sequence[int], choices: int) -> list[Examp
 
 
 def for_training(premise: Fact) -> bool:
-    """Whether the arguments of a premise are a combination that training has."""
+    """Whether the combination of the arguments of a premise belongs to the training set."""
     arguments = [phrase.head for phrase in world.phrases(premise)]
     return Random(json.dumps(arguments)).random() < _TRAIN_SHARE
 
 
 def episodes(rng: Random, *verbs: str) -> tuple[Fact, ...]:
-    """An episode of each verb. All episodes have one agent, which is drawn."""
+    """An episode for each verb, all with the same random agent."""
     agent = _phrase(rng, _AGENTS)
     return tuple(_episode(rng, verb, agent) for verb in verbs)
 
@@ -87,7 +94,7 @@ def _example(rng: Random, choices: int) -> Example:
 
 
 def _episode(rng: Random, verb: str, agent: Phrase) -> Fact:
-    """A past fact with a verb and an agent, and with a patient or else an oblique argument, as the verb requires."""
+    """A past fact with a verb and an agent, and with a patient or an oblique argument, as the verb requires."""
     frame = world.EPISODES[verb]
     if frame.patients:
         return Fact(verb, (agent,), _phrase(rng, frame.patients), tense="past")
@@ -95,7 +102,7 @@ def _episode(rng: Random, verb: str, agent: Phrase) -> Fact:
 
 
 def _phrase(rng: Random, classes: str) -> Phrase:
-    """A named entity, or a definite noun, of one of the classes, which spaces separate."""
+    """A named entity or a definite noun of one of some classes, which are separated by spaces."""
     kind = rng.choice(classes.split())
     if kind in world.TYPES:
         return Phrase(f"{kind.lower()}{rng.randrange(world.PER_TYPE)}")
@@ -103,17 +110,17 @@ def _phrase(rng: Random, classes: str) -> Phrase:
 
 
 def sentences(example: Example, language: str, options: Options) -> tuple[str, list[str]]:
-    """The premise and the choices in a language.
+    """The sentences of the premise and of the choices in a language.
 
     Raises:
-        ValueError: `language` is no artificial language.
+        ValueError: `language` is not an artificial language.
     """
     sentence = options.language(language).sentence
     return sentence(example.premise), [sentence(choice) for choice in example.choices]
 
 
 def question_sentence(example: Example, language: str, options: Options) -> str:
-    """The question in a language: "What was the agent once?" asks for the cause, "What will it be soon?" for the effect."""
+    """The question in a language: "What was the agent once?" for the cause, "What will it be soon?" for the effect."""
     time, tense = ("once", "past") if example.question == "cause" else ("soon", "future")
     return options.language(language).sentence(
         Fact("be", (Phrase("what"),), example.premise.agents[0], time=time, tense=tense)

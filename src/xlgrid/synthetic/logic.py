@@ -4,23 +4,28 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-# The subject of a rule that holds for everyone.
+# The subject of the literals of a rule about all entities.
 VARIABLE = "?"
 # The predicate of hypernymy, whose object is a class.
 IS_A = "is a"
 
-# The conditions of a rule instance: the number of each ground literal, and whether the condition is positive.
+# The conditions of an instance of a rule: the number of each ground literal, and whether the condition is positive.
 _Conditions = list[tuple[int, bool]]
-# The depth of a failure that is not established, or not yet.
+# The depth of a literal whose failure is not established, or not yet.
 _ENDLESS = 1 << 30
 
 
 class Literal(NamedTuple):
-    """One proposition or its negation: "Anne is big", "the cat does not chase the dog", "someone is not kind".
+    """A proposition or its negation: "Anne is big", "the cat does not chase the dog", "someone is not kind".
 
-    `predicate` is an attribute when `object` is None, otherwise a relation. `subject` is an entity or VARIABLE;
-    `object` is always an entity. For LeapOfThought only, where nothing is derived, a class is the object of IS_A, and the
+    LeapOfThought, where nothing is derived, also has literals about classes: a class is the object of IS_A, and the
     subject of an attribute that it has or lacks.
+
+    Attributes:
+        predicate: an attribute if `object` is None, otherwise a relation.
+        subject: an entity, or VARIABLE.
+        object: an entity.
+        positive: whether the literal is the proposition itself.
     """
 
     predicate: str
@@ -30,7 +35,8 @@ class Literal(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """If all `conditions` (one to three) hold then `conclusion` holds. A negative condition is negation as failure."""
+    """A rule: if all `conditions` (one to three) hold, the `conclusion` holds. A negative condition is negation as
+    failure."""
 
     conditions: tuple[Literal, ...]
     conclusion: Literal
@@ -44,29 +50,29 @@ class Theory(NamedTuple):
 
 
 def read_theory(fields: Mapping[str, Any]) -> Theory:
-    """The theory in `facts` and `rules` of a JSON object, where a literal is the list of its fields.
+    """The theory in the keys `facts` and `rules` of a JSON object, where a literal is the list of its fields.
 
     Raises:
-        TypeError, ValueError, KeyError: the object holds something else.
+        TypeError, ValueError, KeyError: the object does not have this form.
     """
     rules = (Rule(tuple(Literal(*c) for c in body), Literal(*head)) for body, head in fields["rules"])
     return Theory(tuple(Literal(*fact) for fact in fields["facts"]), tuple(rules))
 
 
 class Solution(NamedTuple):
-    """The answers of a theory about its entities: `proved` and `failed` positive ground literals, with their depths.
+    """The positive ground literals that a theory proves (`proved`) and does not prove (`failed`), with their depths.
 
-    The depth of a literal is the number of rules one must apply in sequence to know whether it holds:
+    The depth of a literal is the number of rules that have to be applied in sequence to know whether it holds:
 
-    - proved: 0 for a fact, otherwise the least, over the rule instances that conclude it and whose conditions all
-      hold, of 1 + the greatest depth of a condition;
-    - failed: 0 if no rule instance concludes it, otherwise 1 + the greatest, over the rule instances that conclude it,
-      of the least depth of a condition that does not hold.
+    - proved: 0 for a fact, otherwise the least, over the rule instances that conclude the literal and whose conditions
+      all hold, of 1 + the greatest depth of a condition;
+    - failed: 0 if no rule instance concludes the literal, otherwise 1 + the greatest, over the rule instances that
+      conclude it, of the least depth of a condition that does not hold.
 
-    The depth of a negative condition is the depth of its positive form: that of the failure by which it holds, or of
-    the proof by which it does not. Literals that wait for one another ("if big then round", "if round then big") fail
-    together, at 1 + the greatest of the least depths among their rule instances that fail on something outside the
-    group; an instance that fails only on the group itself counts 0.
+    The depth of a negative condition is the depth of its positive form: the depth of the failure if the condition
+    holds, or of the proof if it does not. Literals that depend on one another ("if big then round", "if round then
+    big") fail together. Their depth is 1 + the greatest of the least depths among their rule instances that fail on a
+    literal outside the group; an instance that fails only on literals of the group counts as 0.
     """
 
     proved: dict[Literal, int]
@@ -74,29 +80,29 @@ class Solution(NamedTuple):
 
 
 def named(theory: Theory) -> tuple[str, ...]:
-    """The entities a theory names, in alphabetical order."""
+    """The entities that a theory mentions, in alphabetical order."""
     names = {name for literal in _literals(theory) for name in (literal.subject, literal.object)}
     return tuple(sorted(name for name in names if name is not None and name != VARIABLE))
 
 
 def solve(theory: Theory, entities: Collection[str]) -> Solution:
-    """Prove or fail every literal that combines an entity with a predicate (and object) that `theory` mentions.
+    """Decide every literal that combines an entity with a predicate (and object) that `theory` mentions.
 
     Args:
         theory: positive facts, and rules with positive conclusions.
-        entities: what VARIABLE ranges over; all entities that `theory` names must be among them, see `named`.
+        entities: the values of VARIABLE. They must include all entities that `theory` mentions, see `named`.
 
     Raises:
-        ValueError: `theory` is not stratified, that is, an instance of a literal rests on its own negation; or it has a
-            negative fact or conclusion, a fact about VARIABLE, or an entity that is not in `entities`. Stratification
-            is judged on rule instances (local stratification, Przymusinski 1988): "if Anne is not big then Bob is big"
+        ValueError: `theory` is not stratified, that is, an instance of a literal depends on its own negation; or it has
+            a negative fact or conclusion, a fact about VARIABLE, or an entity that is not in `entities`. Stratification
+            is checked on rule instances (local stratification, Przymusinski 1988): "if Anne is not big then Bob is big"
             is accepted.
     """
     names = tuple(dict.fromkeys(entities))
     _check(theory, names)
     width = len(names)
     position = {name: i for i, name in enumerate(names)}
-    # A signature is all of a literal but its subject; a ground literal is numbered signature * width + subject.
+    # A signature is a literal without its subject. The number of a ground literal is signature * width + subject.
     signatures: dict[tuple[str, str | None], int] = {}
 
     def number(literal: Literal) -> int:
@@ -123,7 +129,7 @@ def solve(theory: Theory, entities: Collection[str]) -> Solution:
 
 
 def describe(literal: Literal) -> str:
-    """A literal for error messages: "big(anne)", "not chase(cat, dog)"."""
+    """A literal as text for error messages: "big(anne)", "not chase(cat, dog)"."""
     things = literal.subject if literal.object is None else f"{literal.subject}, {literal.object}"
     return f"{'' if literal.positive else 'not '}{literal.predicate}({things})"
 
@@ -138,22 +144,26 @@ def _literals(theory: Theory) -> Iterable[Literal]:
 def _check(theory: Theory, names: Collection[str]) -> None:
     for fact in theory.facts:
         if not fact.positive or fact.subject == VARIABLE:
-            raise ValueError(f"a fact is positive and about one entity, got {describe(fact)}")
+            raise ValueError(f"a fact must be positive and about one entity, got {describe(fact)}")
     for rule in theory.rules:
         if not rule.conditions:
-            raise ValueError(f"a rule has at least one condition, got none for {describe(rule.conclusion)}: add a fact")
+            raise ValueError(
+                f"a rule must have at least one condition, got none for {describe(rule.conclusion)}: add a fact instead"
+            )
         if not rule.conclusion.positive:
             raise ValueError(
-                f"a rule concludes something positive, got {describe(rule.conclusion)}: "
-                "under the closed-world assumption whatever is not concluded is false already"
+                f"the conclusion of a rule must be positive, got {describe(rule.conclusion)}: "
+                "under the closed-world assumption, everything that is not concluded is false"
             )
     if VARIABLE in names:
-        raise ValueError(f"{VARIABLE!r} stands for every entity and cannot be one of them: {', '.join(names)}")
+        raise ValueError(
+            f"{VARIABLE!r} means every entity and cannot be an entity, got the entities {', '.join(names)}"
+        )
     missing = [name for name in named(theory) if name not in names]
     if missing:
         raise ValueError(
-            f"the theory names {', '.join(missing)} but the entities are {', '.join(names) or 'none'}: "
-            "pass all entities it names, for instance named(theory)"
+            f"the theory mentions {', '.join(missing)}, but the entities are {', '.join(names) or '()'}: "
+            "pass all entities that it mentions, for instance named(theory)"
         )
 
 
@@ -217,7 +227,7 @@ def _value(instances: list[_Conditions], values: list[int]) -> int:
 
 
 def _reach(start: int, rules: list[list[_Conditions]], within: set[int]) -> dict[int, int]:
-    """The literals in `within` that `start` rests on, each with the one that led to it (breadth first)."""
+    """The literals in `within` on which `start` depends, each with the literal that led to it (breadth first)."""
     cause: dict[int, int] = {}
     queue = deque([start])
     while queue:
@@ -240,15 +250,15 @@ def _check_stratified(loop: Collection[int], rules: list[list[_Conditions]], nam
                 path = [head]
                 while path[-1] != condition:
                     path.append(origins[path[-1]])
-                cycle = ", which rests on ".join(name(atom) for atom in reversed(path))
+                cycle = ", which depends on ".join(name(atom) for atom in reversed(path))
                 raise ValueError(
-                    f"the theory is not stratified: {name(head)} rests on not {cycle}; "
+                    f"the theory is not stratified: {name(head)} depends on not {cycle}; "
                     "remove a negative condition or a rule of this cycle"
                 )
 
 
 def _settle_loop(loop: Collection[int], rules: list[list[_Conditions]], facts: set[int], values: list[int]) -> None:
-    """Settle literals that rest on one another, and otherwise only on settled ones."""
+    """Compute the values of literals that depend on one another and otherwise only on literals with known values."""
     changed = True
     while changed:
         changed = False

@@ -1,23 +1,23 @@
 """Natural languages as data: a lexicon file expresses RuleTaker's propositions and rules in one language, without code.
 
-The fragment is that of Clark et al. (2020), "Transformers as soft reasoners over language": facts ("Anne is big."),
-rules ("If someone is big and they are not green then they are kind.") and questions; and statements about classes, for
-LeapOfThought ("The cat is a mammal.", "A mammal is kind."). `lexicons/<code>.yaml` holds:
+The sentences are those of Clark et al. (2020), "Transformers as soft reasoners over language": facts ("Anne is big.")
+and rules ("If someone is big and they are not green then they are kind."). For LeapOfThought, there are also statements
+about classes ("The cat is a mammal.", "A mammal is kind."). `lexicons/<code>.yaml` has these keys:
 
-- `name` (endonym), `english`, `family`, `script` (ISO 15924), `direction` (ltr or rtl), `between` (what stands between
-  two sentences; a space unless given), `serial` (what precedes each `and` of three conditions; nothing unless given);
-- `entities`, grouped by agreement class (gender, number, whatever the language's predicates agree with), `attributes`
-  and `relations`: one entry for every concept of `concepts.yaml`; the members in `taxonomy.yaml` are entities too, and
-  `classes`, grouped likewise, its classes. An entry is a string, which is then all its own forms, or a mapping of form
-  names, of agreement classes, or of form names to mappings of agreement classes;
-- `variable`: how a rule names the one it is about, `first` ("someone"), `again` ("they"; empty in a pro-drop language)
-  and `resumed` (once the rule named another subject, which a pronoun might mean), each under its class;
+- `name` (endonym), `english`, `family`, `script` (ISO 15924), `direction` (ltr or rtl), `between` (the text between two
+  sentences; the default is a space), `serial` (the text before each `and` of three conditions; the default is empty);
+- `entities`, grouped by agreement class (gender, number, or another category with which predicates agree),
+  `attributes` and `relations`: one entry for every concept of `concepts.yaml`. The members in `taxonomy.yaml` are
+  entities, too, and `classes`, grouped likewise, has its classes. An entry is a string, which is used for all forms, or
+  a mapping whose keys are names of forms, agreement classes, or names of forms with mappings of agreement classes;
+- `variable`: the words of a rule for its subject: `first` ("someone"), `again` ("they"; empty in a pro-drop language)
+  and `resumed` (after the rule mentions another subject, to which a pronoun might refer), each under its class;
 - `words`: other words that agree with the subject (copula, auxiliaries);
-- `templates`: statement, question, condition, conclusion x attribute, relation x positive, negative. `{s}` is the
-  subject, `{o}` the object, `{a}` the attribute, `{v}` the relation, any other name one of `words`; `{o.acc}` asks for
-  a form by name. A form that depends on an agreement class always agrees with the subject;
+- `templates`: statement, condition, conclusion x attribute, relation x positive, negative. `{s}` is the subject, `{o}`
+  the object, `{a}` the attribute, `{v}` the relation, and any other name is one of `words`; `{o.acc}` is a form by its
+  name. A form that depends on an agreement class always agrees with the subject;
 - `hypernymy`, positive and negative: the statement that `{s}` is a `{c}`. A class is a subject in statements only;
-- `frames`: what surrounds the clause of a statement, of a question, and of the parts of a rule (`if`, `and`, `then`);
+- `frames`: the text around the clause of a statement, and of the parts of a rule (`if`, `and`, `then`);
 - `rewrites`: ordered regular expressions and their replacements (elision, contraction).
 """
 
@@ -39,7 +39,7 @@ Forms: TypeAlias = "str | dict[str, Forms]"
 _HERE = Path(__file__).parent
 LEXICONS = _HERE / "lexicons"
 _TEXTS = ("name", "english", "family", "script", "direction")
-# Levels of mappings in each section, and whether an entry below them may be a mapping of forms.
+# The number of levels of mappings in each section, and whether an entry below them may be a mapping of forms.
 _SHAPES = {
     "entities": (2, True),
     "classes": (2, True),
@@ -57,7 +57,6 @@ _OPTIONAL: dict[str, Any] = {"words": {}, "rewrites": {}, "between": " ", "seria
 _FILLERS = {"attribute": ("s", "a"), "relation": ("s", "o", "v"), "hypernymy": ("s", "c")}
 _CLAUSES = {
     "statement": "statement",
-    "question": "question",
     "if": "condition",
     "and": "condition",
     "then": "conclusion",
@@ -67,7 +66,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 class Concepts(NamedTuple):
-    """The ids that every lexicon realises, in the order in which small tasks take them."""
+    """The ids of the concepts that every lexicon expresses. Small tasks use the first ones."""
 
     persons: tuple[str, ...]
     animals: tuple[str, ...]
@@ -77,7 +76,7 @@ class Concepts(NamedTuple):
 
 @cache
 def concepts() -> Concepts:
-    """The inventory of `concepts.yaml`: 8 persons, 10 animals, 16 attributes, 8 relations."""
+    """The concepts of `concepts.yaml`: 8 persons, 10 animals, 16 attributes, 8 relations."""
     return Concepts(**{kind: tuple(ids) for kind, ids in _read(_HERE / "concepts.yaml").items()})
 
 
@@ -88,7 +87,7 @@ def taxonomy() -> dict[str, tuple[str, ...]]:
 
 
 def natural_codes(folder: Path | None = None) -> tuple[str, ...]:
-    """Codes of the languages that have a lexicon, sorted."""
+    """The codes of the languages that have a lexicon, sorted."""
     return tuple(sorted(path.stem for path in (folder or LEXICONS).glob("*.yaml")))
 
 
@@ -98,10 +97,10 @@ def lexicon(code: str, folder: Path | None = None) -> "Lexicon":
 
     Args:
         code: the stem of the lexicon's file, an ISO 639 code.
-        folder: where the lexicons are; those of the package unless given.
+        folder: the folder of the lexicons; None for the lexicons of the package.
 
     Raises:
-        ValueError: there is no such lexicon, or it has holes; the message names the file and every hole.
+        ValueError: there is no such lexicon, or it is incomplete; the message names the file and every mistake.
     """
     folder = folder or LEXICONS
     codes = natural_codes(folder)
@@ -110,28 +109,29 @@ def lexicon(code: str, folder: Path | None = None) -> "Lexicon":
     path = folder / f"{code}.yaml"
     entries = _read(path)
     if not isinstance(entries, dict):
-        raise ValueError(f"{path} is no lexicon: it should be a mapping like {LEXICONS / 'en.yaml'}")
+        raise ValueError(f"{path} is not a lexicon: write a mapping like {LEXICONS / 'en.yaml'}")
     entries = _OPTIONAL | entries
     holes = list(dict.fromkeys(_holes(entries)))
     if holes:
-        raise ValueError(f"{path} cannot be used until this is mended:\n" + "\n".join(f"- {hole}" for hole in holes))
+        raise ValueError(f"{path} has mistakes, correct them:\n" + "\n".join(f"- {hole}" for hole in holes))
     return Lexicon(code, entries)
 
 
 @cache
 def lexicons(codes: tuple[str, ...]) -> "tuple[Lexicon, Lexicon]":
-    """The lexicons of the context and of the question, for one language, which is both, or for two.
+    """The lexicons of the context and of the question, for two languages, or for one language that both are in.
 
     Raises:
-        ValueError: there is no such lexicon.
+        ValueError: a language has no lexicon.
     """
     return lexicon(codes[0]), lexicon(codes[-1])
 
 
 class Lexicon:
-    """One language: its metadata, and sentences for literals and rules. Every clause is realised once and kept.
+    """A language: its metadata, and its sentences for literals and rules. Clauses are cached.
 
-    All methods raise ValueError for an entity, attribute or relation that is not in `concepts()`, nor in `taxonomy()`.
+    All methods raise ValueError for an entity, attribute or relation that is neither in `concepts()` nor in
+    `taxonomy()`.
     """
 
     def __init__(self, code: str, entries: dict[str, Any]) -> None:
@@ -163,21 +163,18 @@ class Lexicon:
         self._realised: dict[tuple[str, str, Literal], str] = {}
 
     def statement(self, literal: Literal) -> str:
-        """The declarative sentence of a literal about an entity: "The cat does not chase the dog.".
+        """The declarative sentence of a literal: "The cat does not chase the dog.".
 
-        Also of an attribute of a class, "A mammal is kind.", and of IS_A between the two, "The cat is a mammal.".
+        A literal may also be about an attribute of a class, "A mammal is kind.", or about the class of an entity, with
+        the predicate IS_A, "The cat is a mammal.".
         """
         return self._part("statement", "", literal)
-
-    def question(self, literal: Literal) -> str:
-        """The yes/no question of a literal about an entity: "Does the cat not chase the dog?"."""
-        return self._part("question", "", literal)
 
     def rule(self, rule: Rule) -> str:
         """The sentence of a rule: "If someone is big and they are not green then they are kind.".
 
         Raises:
-            ValueError: also where the conclusion is about everyone (VARIABLE) but no condition is.
+            ValueError: also if the conclusion is about everyone (VARIABLE), but no condition is.
         """
         parts: list[str] = []
         frame, mention, later = "if", "first", "again"
@@ -200,11 +197,12 @@ class Lexicon:
         return "".join(parts)
 
     def join(self, sentences: Iterable[str]) -> str:
-        """A paragraph."""
+        """A paragraph of some sentences."""
         return self._between.join(sentences)
 
     def _part(self, frame: str, mention: str, literal: Literal) -> str:
-        """A clause in its frame; `mention` names the variable (`first`, `again`, `resumed`), "" is for an entity."""
+        """A clause in its frame. `mention` is the key of the word for the variable (`first`, `again`, `resumed`), or ""
+        if the subject is an entity."""
         key = (frame, mention, literal)
         part = self._realised.get(key)
         if part is None:
@@ -238,20 +236,21 @@ class Lexicon:
 
         template = polarities["positive" if literal.positive else "negative"]
         text = self._frames[frame].replace("{clause}", _PLACEHOLDER.sub(fill, template))
-        # An empty pronoun leaves two spaces behind.
+        # An empty pronoun leaves two spaces.
         text = re.sub(" +", " ", text)
         for old, new in self._rewrites:
             text = old.sub(new, text)
-        if frame in ("statement", "question", "if"):
+        if frame in ("statement", "if"):
             text = _LETTER.sub(lambda letter: letter[0].upper(), text, count=1)
         return text
 
 
 def _inflect(forms: Forms, path: Iterable[str], agreement: str) -> str:
-    """The form that a placeholder asks for: by the names in it, then by the subject's class. A string is invariable.
+    """The form for a placeholder: chosen by the names in it, and then by the class of the subject. A string is
+    invariable.
 
     Raises:
-        KeyError: of the form that is missing.
+        KeyError: an entry lacks the form; the error has its name.
     """
     for key in (*path, agreement):
         if isinstance(forms, str):
@@ -276,7 +275,7 @@ def _read(path: Path) -> Any:
 
 
 def _holes(entries: dict[str, Any]) -> Iterator[str]:
-    """Every mistake in a lexicon because of which a sentence would be missing or wrong, for a person to mend."""
+    """The mistakes in a lexicon that would make a sentence missing or wrong, as messages."""
     wrong = [hole for key, value in entries.items() for hole in _wrong_types(key, value, *_SHAPES.get(key, (0, True)))]
     if wrong:
         yield from wrong
@@ -303,36 +302,37 @@ def _holes(entries: dict[str, Any]) -> Iterator[str]:
     for items in (entities + kinds, entries["attributes"].items(), entries["relations"].items()):
         for (name, forms), (other, others) in combinations(items, 2):
             if name == other or forms == others:
-                yield f"{name} and {other} cannot be told apart: {forms}, {others}"
+                yield f"{name} and {other} have the same forms: {forms}, {others}"
     for mention, named in entries["variable"].items():
         if len(named) != 1:
-            yield f"variable.{mention} needs one agreement class and has {len(named)}"
+            yield f"variable.{mention} must have one agreement class, got {len(named)}"
     for frame, text in entries["frames"].items():
         if _PLACEHOLDER.findall(text) != ["clause"]:
-            yield f"frames.{frame} needs {{clause}} once and nothing else in braces: {text!r}"
+            yield f"frames.{frame} must have {{clause}} once and nothing else in braces, got {text!r}"
     for old, new in entries["rewrites"].items():
         try:
             re.sub(old, new, "")
         except re.error as error:
-            yield f"rewrites: {old!r} to {new!r} is no substitution: {error}"
+            yield f"rewrites: {old!r} to {new!r} is not a valid substitution: {error}"
     yield from _missing_forms(entries)
 
 
 def _wrong_types(where: str, value: Any, depth: int, inflects: bool) -> Iterator[str]:
-    """Places that have text instead of a mapping, a mapping instead of text, or neither (YAML reads a bare `no` as False)."""
+    """The places that have text instead of a mapping, a mapping instead of text, or neither (YAML reads `no` as
+    False)."""
     if isinstance(value, dict) and (depth > 0 or inflects):
         for key, below in value.items():
             if not isinstance(key, str):
                 yield f"{where}: the key {key!r} is not text; put it in quotes"
             yield from _wrong_types(f"{where}.{key}", below, depth - 1, inflects)
     elif depth > 0:
-        yield f"{where} is {value!r}, but should be a mapping"
+        yield f"{where} is {value!r}, but must be a mapping"
     elif not isinstance(value, str):
-        yield f"{where} is {value!r}, but should be text; put it in quotes"
+        yield f"{where} is {value!r}, but must be text; put it in quotes"
 
 
 def _differences(where: str, got: dict[str, Any], wanted: dict[str, Any]) -> Iterator[str]:
-    """Missing and misspelt keys."""
+    """The missing and misspelt keys of a section."""
     yield from (f"{where}{key} is missing" for key in wanted if key not in got)
     for key, below in got.items():
         if key not in wanted:
@@ -342,7 +342,7 @@ def _differences(where: str, got: dict[str, Any], wanted: dict[str, Any]) -> Ite
 
 
 def _missing_forms(entries: dict[str, Any]) -> Iterator[str]:
-    """Placeholders that nothing fills, and forms that a template asks for and an entry lacks."""
+    """The placeholders that nothing fills, and the forms that a template needs and an entry lacks."""
     entities, kinds = (
         [(name, forms, group) for group, members in entries[section].items() for name, forms in members.items()]
         for section in ("entities", "classes")

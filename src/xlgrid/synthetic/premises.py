@@ -1,13 +1,13 @@
-"""Generated premises, and hypotheses that follow from them, contradict them or do neither (XNLI: Conneau et al. 2018).
+"""Generate premises, and hypotheses that follow from them, contradict them or do neither (XNLI: Conneau et al. 2018).
 
 Unlike RuleTaker's theories, premises are read under the open-world assumption: a statement that does not follow may be
 true or false. Facts and rules are positive or negative, so that "not" reveals no label. A rule has one condition and
-implies its contraposition: from "if someone is big then they are kind" and "Anne is not kind" follows "Anne is not big".
-At most one rule concludes each signature (predicate and object of a literal), from an earlier signature; therefore rules
-never contradict one another, and applying them in turn derives every consequence.
+implies its contraposition: "Anne is not big" follows from "if someone is big then they are kind" and "Anne is not
+kind". At most one rule concludes each signature (predicate and object of a literal), from an earlier signature.
+Therefore, rules never contradict one another, and applying them in order derives every consequence.
 
-A neutral hypothesis states of one entity what is known of another entity, at the same depth. The same words thus occur
-with every label, and the label depends on who is stated to have which attribute.
+A neutral hypothesis states a property of one entity that is known of another entity, at the same depth. The same words
+thus occur with every label, and the label depends on which entity has which attribute.
 """
 
 import json
@@ -23,6 +23,8 @@ from xlgrid.synthetic.logic import VARIABLE, Literal, Rule, read_theory
 from xlgrid.synthetic.sizes import ATTEMPTS, Sizes
 
 LABELS = ("entailment", "neutral", "contradiction")
+# Share of negative facts, conclusions and hypotheses.
+_NEGATED = 0.5
 
 _Signature = tuple[str, str | None]
 
@@ -30,8 +32,8 @@ _Signature = tuple[str, str | None]
 class Example(NamedTuple):
     """A premise (positive and negative facts and rules), a hypothesis and its label.
 
-    `depth` is the number of rules that have to be applied in sequence to derive the hypothesis or its negation. The depth
-    of a neutral hypothesis is that of the statement about another entity from which it was made.
+    `depth` is the number of rules that have to be applied in sequence to derive the hypothesis or its negation. A
+    neutral hypothesis has the depth of the known statement about another entity.
     """
 
     facts: tuple[Literal, ...]
@@ -42,24 +44,20 @@ class Example(NamedTuple):
 
 
 class Options(Sizes):
-    """Size and content of generated premises and hypotheses."""
+    """The size and content of generated premises and hypotheses."""
 
-    n: PositiveInt = Field(30_000, description="examples in all three splits; every three share a premise")
-    facts: tuple[int, int] = Field((3, 6), description="least and most facts of a premise, at least 1")
+    n: PositiveInt = Field(30_000, description="number of examples in all three splits; every three share a premise")
+    facts: tuple[int, int] = Field((3, 6), description="minimum and maximum number of facts in a premise, at least 1")
     rules: tuple[int, int] = Field(
-        (0, 3), description="least and most rules of a premise, which never has fewer than max_depth"
-    )
-    negated: float = Field(0.5, ge=0, le=1, description="share of negative facts, conclusions and hypotheses")
-    unmentioned: float = Field(
-        0.0, ge=0, le=1, description="share of neutral hypotheses whose attribute the premise does not mention"
+        (0, 3), description="minimum and maximum number of rules in a premise, which never has fewer than max_depth"
     )
 
 
 def examples(n: int, options: Options) -> Iterator[Example]:
-    """The first `n` examples of an endless sequence, which the other `options` determine.
+    """The first `n` examples of an infinite sequence, which the other `options` determine.
 
-    Examples 3 k to 3 k + 2 share a premise and have each label once, in random order. No two premises have the same facts
-    and rules. Each depth occurs once in every max_depth + 1 premises.
+    Examples 3 k to 3 k + 2 share a premise and have each label once, in random order. No two premises have the same
+    facts and rules. Each depth occurs once in every max_depth + 1 premises.
 
     Raises:
         ValueError: while iterating, if the options leave no room for further premises.
@@ -69,16 +67,16 @@ def examples(n: int, options: Options) -> Iterator[Example]:
     depths: list[int] = []
     for i in count(step=3):
         depths = depths or rng.sample(range(options.max_depth + 1), options.max_depth + 1)
-        depth, positive = depths.pop(), rng.random() >= options.negated
+        depth, positive = depths.pop(), rng.random() >= _NEGATED
         for _ in range(ATTEMPTS):
             premise = _premise(rng, options)
             if premise and (statements := frozenset([*premise[0], *premise[1]])) not in known:
-                hypotheses = _hypotheses(*premise, depth, positive, rng, options)
+                hypotheses = _hypotheses(*premise, depth, positive, rng)
                 if hypotheses:
                     break
         else:
             raise ValueError(
-                f"no further premise with hypotheses of depth {depth} found in {ATTEMPTS} attempts after {len(known)} "
+                f"found no further premise with hypotheses of depth {depth} in {ATTEMPTS} attempts after {len(known)} "
                 f"with facts {options.facts}, rules {options.rules} and up to {options.entities} entities: "
                 "allow more concepts or entities, or fewer or more facts"
             )
@@ -92,7 +90,7 @@ def examples(n: int, options: Options) -> Iterator[Example]:
 
 
 def consequences(facts: Iterable[Literal], rules: Iterable[Rule]) -> dict[Literal, int]:
-    """The consequences of facts, and the facts themselves -> the least number of rules in sequence that derive them.
+    """The facts and their consequences, each with the minimum number of rules in sequence that derive it.
 
     Args:
         facts: positive or negative literals about entities.
@@ -115,7 +113,7 @@ def consequences(facts: Iterable[Literal], rules: Iterable[Rule]) -> dict[Litera
 
 
 def to_json(example: Example) -> str:
-    """One line of JSON that `from_json` reads back."""
+    """An example as one line of JSON, which `from_json` reads."""
     return json.dumps(example._asdict(), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -138,7 +136,7 @@ def _premise(rng: Random, options: Options) -> tuple[tuple[Literal, ...], tuple[
     pool = _signatures(n_rules + rng.randint(2, 4), names, relational, rng, options)
 
     def some(signature: _Signature, subject: str) -> Literal:
-        return Literal(signature[0], subject, signature[1], rng.random() >= options.negated)
+        return Literal(signature[0], subject, signature[1], rng.random() >= _NEGATED)
 
     general = [some(signature, VARIABLE) for signature in pool]
     rules = []
@@ -164,7 +162,7 @@ def _premise(rng: Random, options: Options) -> tuple[tuple[Literal, ...], tuple[
 
 
 def _signatures(n: int, names: list[str], relational: bool, rng: Random, options: Options) -> list[_Signature]:
-    """Up to `n` signatures in random order; half are relations to one of the names if `relational`."""
+    """Up to `n` signatures in random order. If `relational`, half of them are relations to one of the names."""
     relations: list[_Signature] = []
     if relational:
         some = rng.sample(options.words.relations, min(2, options.relations))
@@ -177,10 +175,10 @@ def _signatures(n: int, names: list[str], relational: bool, rng: Random, options
 
 
 def _hypotheses(
-    facts: tuple[Literal, ...], rules: tuple[Rule, ...], depth: int, positive: bool, rng: Random, options: Options
+    facts: tuple[Literal, ...], rules: tuple[Rule, ...], depth: int, positive: bool, rng: Random
 ) -> tuple[Literal, ...] | None:
-    """A hypothesis for each label, in the order of LABELS, made from statements that are `positive` or not; None if the
-    premise has none."""
+    """A hypothesis for each label, in the order of LABELS, from statements that are `positive` or negative; None if the
+    premise has no such statements."""
     known = consequences(facts, rules)
     names = sorted({name for fact in facts for name in (fact.subject, fact.object) if name})
     pairs = [
@@ -195,9 +193,6 @@ def _hypotheses(
     if not pairs:
         return None
     (follows, _), (_, neutral), (denied, _) = (rng.choice(pairs) for _ in LABELS)
-    mentioned = {literal.predicate for rule in rules for literal in (*rule.conditions, rule.conclusion)}
-    mentioned |= {fact.predicate for fact in facts}
-    elsewhere = [a for a in options.words.attributes if a not in mentioned]
-    if elsewhere and rng.random() < options.unmentioned:
-        neutral = Literal(rng.choice(elsewhere), rng.choice(names))
+    # This draw decides nothing. Without it, all later draws would differ, and with them the data of studies.
+    rng.random()
     return follows, neutral._replace(positive=rng.random() < 0.5), _negation(denied)

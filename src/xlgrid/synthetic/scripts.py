@@ -1,8 +1,8 @@
 """Sounds and letters of the artificial languages: eighteen consonants, five vowels, ten real writing systems.
 
 A word is a string of phonemes, one character each: S is the first sound of "ship", C of "chip", x the last of "loch";
-all others read as in Latin. Every script is written within its own Unicode block with one spelling per phoneme, after
-living orthographies that write all vowels where the script need not (Arabic after Kurdish, Hebrew after Yiddish).
+all others are as in Latin. Every script uses its own Unicode block, with one spelling per phoneme. Scripts that need
+not write vowels follow living orthographies that write all of them (Arabic as in Kurdish, Hebrew as in Yiddish).
 """
 
 import random
@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 VOWELS = "aeiou"
 CONSONANTS = "ptkbdgmnszlrfvSCxh"
-# Sound -> the sound that replaces it in a language that lacks it. h comes before x, because its neighbour may be absent, too.
+# Sound -> the sound that replaces it in a language that lacks it. h comes before x, because the replacement of h may be
+# absent, too.
 NEIGHBOUR = {"f": "p", "v": "b", "z": "s", "S": "s", "C": "t", "h": "x", "x": "k", "g": "k"}
 
 
 class Script(NamedTuple):
-    """A writing system: ISO 15924 code, direction, whether it has capitals, full stop, and its letters.
+    """A writing system: its ISO 15924 code, direction, full stop and letters, and whether it has capitals.
 
-    `letters` follow the order of CONSONANTS, `vowels` that of VOWELS; "-" marks a sound that it cannot write.
+    `letters` are in the order of CONSONANTS, and `vowels` in the order of VOWELS; "-" marks a sound without a letter.
     """
 
     code: str
@@ -33,11 +34,11 @@ class Script(NamedTuple):
     final: tuple[tuple[str, str], ...] = ()  # letters with another shape at the end of a word
 
     def consonants(self) -> str:
-        """The consonants that it can write."""
+        """The consonants that the script can write."""
         return "".join(c for c, letter in zip(CONSONANTS, self.letters, strict=True) if letter != "-")
 
     def write(self, word: str) -> str:
-        """Spell a word, without capitals. All its phonemes must be ones that the script can write."""
+        """The spelling of a word, without capitals. The script must have letters for all phonemes of the word."""
         spelt = dict(zip(CONSONANTS + VOWELS, self.letters + self.vowels, strict=True))
         if self.signs or self.steps:
             return "".join(self._syllables(word, spelt))
@@ -48,7 +49,7 @@ class Script(NamedTuple):
         return text
 
     def _syllables(self, word: str, spelt: dict[str, str]) -> list[str]:
-        """Consonants with the vowel that follows them; vowels by themselves only where none precedes."""
+        """The signs of a word: each consonant with the vowel that follows it, and separate vowels elsewhere."""
         written = []
         for i, phoneme in enumerate(word):
             if phoneme in VOWELS:
@@ -86,7 +87,7 @@ SCRIPTS = (
 
 
 def fold(word: str, consonants: Collection[str]) -> str:
-    """Replace the consonants that are not among `consonants` by their neighbours."""
+    """Replace the consonants of a word that are not among `consonants` by similar ones."""
     for phoneme, neighbour in NEIGHBOUR.items():
         if phoneme not in consonants:
             word = word.replace(phoneme, neighbour)
@@ -94,9 +95,9 @@ def fold(word: str, consonants: Collection[str]) -> str:
 
 
 class Phonology:
-    """The sounds of a family, how frequent they are and how they make syllables.
+    """The sounds of a family, their frequencies, and the syllables that they form.
 
-    A syllable is (C)(l|r)V(C); which consonants may end it, and whether any may stand before l and r, varies.
+    A syllable is (C)(l|r)V(C). Families differ in the consonants that may end it and may come before l and r.
     """
 
     def __init__(self, script: Script, rng: random.Random):
@@ -111,7 +112,7 @@ class Phonology:
         self._epenthetic = rng.choice("aeiu")
 
     def word(self, syllables: int, rng: random.Random) -> str:
-        """Make up a word."""
+        """A random word."""
         word = ""
         for i in range(syllables):
             onset = self._onset(rng)
@@ -127,7 +128,7 @@ class Phonology:
         return word
 
     def affix(self, rng: random.Random) -> str:
-        """Make up an open syllable, seldom closed by n, that can stand at either end of a word."""
+        """A random syllable for either end of a word. It is open or, rarely, ends with n."""
         return self._onset(rng) + self._vowel(rng) + ("n" if rng.random() < 0.2 else "")
 
     def _onset(self, rng: random.Random) -> str:
@@ -137,8 +138,8 @@ class Phonology:
         return rng.choices(VOWELS, self._vowel_frequencies)[0]
 
     def adapt(self, word: str) -> str:
-        """Adapt a foreign word: sounds that the family lacks are replaced, and a vowel follows each consonant that the
-        family's syllables do not allow there."""
+        """A foreign word in the sounds of the family: missing sounds are replaced, and a vowel follows each consonant
+        that the syllables do not allow at its place."""
         word = fold(word, self._consonants)
         adapted = ""
         for i, phoneme in enumerate(word):

@@ -1,10 +1,10 @@
-"""Generated RuleTaker examples of depths from 0 to 5 (Clark et al. 2020, section 3; Foroutan et al. 2023, A.1).
+"""Generate RuleTaker examples of depths from 0 to 5 (Clark et al. 2020, section 3; Foroutan et al. 2023, A.1).
 
-A theory is built around a chain of rules: the conclusion of each is a condition of the next. Two entities satisfy all
-other conditions of the chain, but only one satisfies the first condition. A literal that the chain proves for one entity
-therefore fails for the other at the same depth, and the reverse after a negated step. The same predicates occur with both
-answers, and only a reader who follows the rules can answer. The remaining facts and rules are random. `solve` decides
-depths and answers, and a theory that lacks the questions it should supply is drawn again.
+A theory is built around a chain of rules: the conclusion of each rule is a condition of the next. Two entities satisfy
+all other conditions of the chain, but only one of them satisfies the first condition. A literal that the chain proves
+for one entity therefore fails for the other entity at the same depth, and the reverse after a negated step. The same
+predicates occur with both answers, so that a reader has to apply the rules to answer. The remaining facts and rules are
+random. `solve` determines depths and answers. A theory that lacks the required questions is drawn again.
 """
 
 import json
@@ -20,15 +20,15 @@ from pydantic import Field, PositiveInt
 from xlgrid.synthetic.logic import VARIABLE, Literal, Rule, Theory, named, read_theory, solve
 from xlgrid.synthetic.sizes import ATTEMPTS, Sizes
 
-# Predicate and object of a literal.
+# The predicate and object of a literal.
 _Signature = tuple[str, str | None]
 
 
 class Example(NamedTuple):
-    """A theory, a question about it, and its answer.
+    """A theory, a question about it, and the answer.
 
-    `label` is true if and only if the question, which may be negative, holds under the closed-world assumption. `depth` is
-    the number of rules in sequence that decide it, see `xlgrid.synthetic.logic.Solution`.
+    `label` is true if and only if the question, which may be negative, holds under the closed-world assumption. `depth`
+    is the number of rules in sequence that decide the question, see `xlgrid.synthetic.logic.Solution`.
     """
 
     theory: Theory
@@ -38,50 +38,51 @@ class Example(NamedTuple):
 
 
 class Options(Sizes):
-    """Size and content of generated theories. Defaults follow RuleTaker."""
+    """The size and content of generated theories. The defaults follow RuleTaker."""
 
     LEAST_FACTS = 2
 
-    n: PositiveInt = Field(100_000, description="examples in all three splits")
-    facts: tuple[int, int] = Field((4, 8), description="least and most facts of a theory, at least 2")
+    n: PositiveInt = Field(100_000, description="number of examples in all three splits")
+    facts: tuple[int, int] = Field((4, 8), description="minimum and maximum number of facts in a theory, at least 2")
     rules: tuple[int, int] = Field(
         (3, 8),
-        description="least and most rules of a theory, which never has fewer than max_depth; [0, 0] leaves facts only",
+        description="minimum and maximum number of rules in a theory, which never has fewer than max_depth; with "
+        "[0, 0], theories have facts only",
     )
-    conditions: int = Field(3, ge=1, le=3, description="most conditions of a rule")
+    conditions: int = Field(3, ge=1, le=3, description="maximum number of conditions of a rule")
     negated_rules: bool = Field(
-        True, description="half of the theories have rules with negative conditions; otherwise none does"
+        True, description="true: half of the theories have rules with negative conditions; false: no theory does"
     )
     negated_questions: float = Field(
-        0.5, ge=0, le=1, description="share of negative questions, whatever their label and depth"
+        0.5, ge=0, le=1, description="share of negative questions, for all labels and depths"
     )
     unmentioned: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="share of the failing literals at depth 0 whose attribute the theory does not mention ('random' questions "
-        "of Clark et al. 2020); the others differ from one that holds in nothing but the entity",
+        description="share of the false literals at depth 0 whose attribute the theory does not mention ('random' "
+        "questions of Clark et al. 2020); the others differ from a true literal only in the entity",
     )
-    questions_per_theory: PositiveInt = Field(4, description="consecutive examples that share a theory")
+    questions_per_theory: PositiveInt = Field(4, description="number of consecutive examples that share a theory")
 
 
 def examples(n: int, options: Options) -> Iterator[Example]:
-    """The first `n` examples of an endless sequence, which the other `options` determine.
+    """The first `n` examples of an infinite sequence, which the other `options` determine.
 
-    Depths 0 to `max_depth` are equally frequent, and so are both labels at each depth; every run of 2 (max_depth + 1)
-    examples, counted from the first, has each combination once. Negative questions have their share of every such
-    combination. Theory k is that of examples k * questions_per_theory to (k + 1) * questions_per_theory - 1, which are
-    distinct questions where it is large enough. No two theories have the same facts and rules. Theories have rules even if
-    `max_depth` is 0, as distractors.
+    Depths 0 to `max_depth` are equally frequent, and so are both labels at each depth: each block of 2 (max_depth + 1)
+    examples, counted from the first, has each combination once. Negative questions have the same share of each
+    combination. Examples k * questions_per_theory to (k + 1) * questions_per_theory - 1 are about theory k; their
+    questions are distinct if the theory is large enough. No two theories have the same facts and rules. Theories have
+    rules as distractors even if `max_depth` is 0.
 
     Raises:
-        ValueError: while iterating, if the options leave no room for theories that can supply the questions.
+        ValueError: while iterating, if the options allow no further theory with the required questions.
     """
     return islice(_sequence(Random(f"theories {options.seed}"), options), n)
 
 
 def to_json(example: Example) -> str:
-    """One line of JSON that `from_json` reads back."""
+    """An example as one line of JSON, which `from_json` reads."""
     facts = [_pack(fact) for fact in example.theory.facts]
     rules = [[[_pack(c) for c in rule.conditions], _pack(rule.conclusion)] for rule in example.theory.rules]
     fields = {
@@ -101,7 +102,7 @@ def from_json(text: str) -> Example:
 
 
 def _pack(literal: Literal) -> list[Any]:
-    """The fields of `literal`, without those at the end that have their default value."""
+    """The fields of a literal, without the last fields if they have their default values."""
     if not literal.positive:
         return list(literal)
     return list(literal[:2] if literal.object is None else literal[:3])
@@ -114,7 +115,7 @@ def _sequence(rng: Random, options: Options) -> Iterator[Example]:
         demands = list(islice(wanted, options.questions_per_theory))
         for _ in range(ATTEMPTS):
             theory = _theory(rng, options)
-            # No theory is drawn twice, so that no test question is about a theory of the training set.
+            # No theory occurs twice, so that no test question is about a theory of the training set.
             if theory and (statements := frozenset([*theory.facts, *theory.rules])) in known:
                 continue
             if theory and (questions := _questions(theory, demands, rng, options)):
@@ -122,18 +123,19 @@ def _sequence(rng: Random, options: Options) -> Iterator[Example]:
                 break
         else:
             raise ValueError(
-                f"no further theory with questions of depth {options.max_depth} found in {ATTEMPTS} attempts after {len(known)} with facts "
-                f"{options.facts}, rules {options.rules} and up to {options.entities} entities: "
-                "allow more concepts or entities, or fewer facts or rules"
+                f"found no further theory with questions of depth {options.max_depth} in {ATTEMPTS} attempts after "
+                f"{len(known)} with facts {options.facts}, rules {options.rules} and up to {options.entities} "
+                "entities: allow more concepts or entities, or fewer facts or rules"
             )
         for question, (depth, label, _) in zip(questions, demands, strict=True):
             yield Example(theory, question, label, depth)
 
 
 def _wanted(rng: Random, options: Options) -> Iterator[tuple[int, bool, bool]]:
-    """Depth, label and polarity of one question after the other, without end."""
+    """An infinite sequence of the depth, label and polarity of each question."""
     kinds = [(depth, label) for depth in range(options.max_depth + 1) for label in (False, True)]
-    # A random start of each kind's own sequence of polarities, so that kinds do not all turn negative together.
+    # Each kind of question has a separate sequence of polarities with a random start, so that the kinds do not become
+    # negative at the same time.
     starts = {kind: rng.random() for kind in kinds}
     share = options.negated_questions
     for i in count():
@@ -159,12 +161,12 @@ def _questions(
     objects = Counter(fact.object for fact in theory.facts)
 
     def unlike(pair: tuple[Literal, Literal]) -> int:
-        """How much more the facts say about one subject than about the other."""
+        """The difference between the numbers of facts about the two subjects."""
         a, b = pair[0].subject, pair[1].subject
         return abs(subjects[a] - subjects[b]) + abs(objects[a] - objects[b])
 
     # Pairs of entities for which a predicate fails and holds at the same depth. Questions from such pairs have the same
-    # words around them, equally often, whatever the answer.
+    # words in their theories, equally often, for both answers.
     pairs = {
         depth: [
             (failed, proved)
@@ -215,7 +217,7 @@ def _theory(rng: Random, options: Options) -> Theory | None:
     if facts is None:
         return None
 
-    # What a rule may ask besides: each holds of both of these entities.
+    # Further conditions of rules, each of which holds of both of these entities.
     sides = [_everyone(signature) for signature in shared]
     if rng.random() < 0.4:
         sides += [fact for fact in facts if fact.subject in names[2:] and (fact.predicate, fact.object) in base][:1]
@@ -230,7 +232,7 @@ def _theory(rng: Random, options: Options) -> Theory | None:
         return Rule(tuple(conditions), conclusion)
 
     rules = [rule(before, after) for before, after in zip([start, *chain], chain, strict=False)]
-    # A rule that concludes a signature of some level rests on lower ones, so that negation is always stratified.
+    # A rule that concludes a signature has conditions of lower levels only, so that negation is always stratified.
     levels = dict.fromkeys(base, 0) | {signature: i + 1 for i, signature in enumerate(chain)}
     levels |= {signature: rng.randint(1, length + 1) if i else 1 for i, signature in enumerate(spare)}
     inner = [signature for signature, level in levels.items() if level]
@@ -241,7 +243,8 @@ def _theory(rng: Random, options: Options) -> Theory | None:
         after = rng.choice(spare if spare and rng.random() < 0.7 else inner)
         backward = not negated and rng.random() < 0.3
         lower = [s for s in levels if s != after and (backward or levels[s] < levels[after])]
-        # Rules rest on the decoy as they do on the start, so that words do not reveal which of the two is the start.
+        # A rule depends on the decoy, as another one depends on the start, so that words do not reveal which is the
+        # start.
         extra = rule(rng.choice(lower) if i or not spare else decoy, after)
         if rng.random() < 0.2:
             extra = _grounded(extra, names, rng)
@@ -260,7 +263,7 @@ def _everyone(signature: _Signature, positive: bool = True) -> Literal:
 
 
 def _grounded(rule: Rule, names: list[str], rng: Random) -> Rule:
-    """`rule` about one entity instead of everyone, unless that is about itself or mentions a literal twice."""
+    """The rule for one entity instead of everyone, unless a literal would relate an entity to itself or occur twice."""
     name = rng.choice(names)
     conclusion, *conditions = (
         literal._replace(subject=name) if literal.subject == VARIABLE else literal
@@ -295,9 +298,10 @@ def _facts(
     rest: list[_Signature],
     rng: Random,
 ) -> list[Literal] | None:
-    """`n` facts, as many for each entity as can be: what some entities must have, and random ones.
+    """`n` facts: the required facts of some entities, and random facts, distributed as evenly as possible.
 
-    Of `base`, the entities in `has` get no more than they have there. None if there are not that many facts.
+    The entities in `has` get only those signatures of `base` that they have in `has`. Returns None if there are fewer
+    than `n` such facts.
     """
     extra = {name: [signature for signature in rest if signature not in base] for name in has}
     has = has | {name: [] for name in others}

@@ -1,14 +1,13 @@
-"""A small world of facts that every artificial language can express: named entities, common words, who did what where.
+"""A small world of facts about named entities and common nouns, which every artificial language can express.
 
-The world is independent of any language. Words are concepts written as English glosses (`"dog"`, `"big"`), named entities are
-ids (`"per17"`, `"loc3"`, `"org99"`). Two kinds of facts exist:
+The world is independent of languages. Words are concepts, written as English glosses (`"dog"`, `"big"`), and named
+entities are ids (`"per17"`, `"loc3"`, `"org99"`). Two kinds of facts exist:
 
 - *knowledge* (`knowledge()`): lasting facts about the named entities. A person has one birthplace, one home, one
   employer and one profession, an organisation has one seat and one leader;
 - *episodes*: single events, with named entities or with unnamed dogs and teachers.
 
-Entities are numbered along a road and know only their neighbours (numbers at most REACH apart), so that a range of
-numbers is a world of its own: that is what `entities` in `facts` holds out.
+Entities are numbered, and facts relate only entities whose numbers differ by at most REACH.
 """
 
 import json
@@ -49,13 +48,13 @@ TIMES = {
     "soon": "future",
 }
 PRONOUNS = {"i": (1, False), "you": (2, False), "she": (3, False), "we": (1, True), "they": (3, True)}  # person, plural
-RELATIONS = ("in", "to", "from", "with", "for")  # how an oblique argument is related to what happens
+RELATIONS = ("in", "to", "from", "with", "for")  # the relations of an oblique argument to an event
 
 
 class Frame(NamedTuple):
     """The arguments of a verb in an episode: classes of agents and patients, and one oblique argument.
 
-    A class is an entity type or a key of CLASSES; written twice, it is twice as likely.
+    A class is an entity type or a key of CLASSES. A class that is written twice is twice as likely.
     """
 
     agents: str
@@ -107,9 +106,9 @@ OPEN_CLASS = NOUNS + ADJECTIVES + VERBS + NUMERALS + ADVERBS + tuple(TIMES)
 class Entity(NamedTuple):
     """A named entity: its id, its type (PER, LOC or ORG) and the parts of its name.
 
-    Parts are `given<n>`, `family<n>`, `loc<n>`, `brand<n>` or a concept. PER: given and family name, or a family name
-    alone. LOC: a place name, sometimes after an adjective ("New X"). ORG: a coined brand, or an institution and whose
-    it is ("Bank of X", X being a place or a founder's family name).
+    Parts are `given<n>`, `family<n>`, `loc<n>`, `brand<n>` or a concept. A PER has a given and a family name, or only a
+    family name. A LOC has a place name, sometimes after an adjective ("New X"). An ORG has a coined brand, or an
+    institution with its owner ("Bank of X", where X is a place or a founder's family name).
     """
 
     id: str
@@ -118,7 +117,7 @@ class Entity(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A noun phrase: head (an entity id, a noun or a pronoun; after `be` also an adjective) and what modifies it."""
+    """A noun phrase: its head (an entity id, a noun or a pronoun; after `be` also an adjective) and its modifiers."""
 
     head: str
     adjective: str | None = None
@@ -129,10 +128,13 @@ class Phrase(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """Who (agents) does what (predicate) to whom (patient) where, with or for whom (obliques), when and how.
+    """A fact: who (agents) does what (predicate) to whom (patient) where, with or for whom (obliques), when and how.
 
-    `patient` of `be` is what the agent is. `obliques` pairs one of RELATIONS with a phrase. `content` is the fact that
-    is said or known. `tense` is past, present or future and agrees with `time`.
+    Attributes:
+        patient: the object of the verb; for `be`, the predicate noun or adjective.
+        obliques: pairs of one of RELATIONS and a phrase.
+        tense: past, present or future, in agreement with `time`.
+        content: the fact that is said or known.
     """
 
     predicate: str
@@ -148,7 +150,7 @@ class Fact(NamedTuple):
 
 @cache
 def entities() -> dict[str, Entity]:
-    """All named entities by id, types in the order of TYPES, numbers ascending."""
+    """All named entities by id, with types in the order of TYPES and numbers in ascending order."""
     rng = random.Random("entities")
     everyone = []
     for i in range(PER_TYPE):
@@ -158,7 +160,7 @@ def entities() -> dict[str, Entity]:
         place = (f"loc{i}",)
         everyone.append(Entity(f"loc{i}", "LOC", (rng.choice(ADJECTIVES[-3:]), *place) if i % 6 == 3 else place))
     for i in range(PER_TYPE):
-        # Name-givers carry the organisation's own number, so that whoever is held out stays out of names, too.
+        # An organisation is named after an entity with its own number, so that names mention no held-out entities.
         name = ((f"brand{i}",), (rng.choice(INSTITUTIONS), f"loc{i}"), (rng.choice(INSTITUTIONS), f"family{i}"))
         everyone.append(Entity(f"org{i}", "ORG", name[(0, 1, 1, 2, 1)[i % 5]]))
     return {entity.id: entity for entity in everyone}
@@ -166,7 +168,7 @@ def entities() -> dict[str, Entity]:
 
 @cache
 def knowledge() -> tuple[Fact, ...]:
-    """All that stays true of the named entities, without times or adverbs. The same in every call and process."""
+    """The lasting facts about the named entities, without times or adverbs; the same in every process."""
     rng = random.Random("knowledge")
     known: list[Fact] = []
 
@@ -202,18 +204,18 @@ def _own_phrases(fact: Fact) -> tuple[Phrase, ...]:
 
 
 def phrases(fact: Fact) -> tuple[Phrase, ...]:
-    """All noun phrases of a fact, those of its content included."""
+    """All noun phrases of a fact, including its content."""
     return _own_phrases(fact) + (phrases(fact.content) if fact.content else ())
 
 
 def mentions(fact: Fact) -> list[str]:
-    """Ids of the named entities in a fact, with repetitions."""
+    """The ids of the named entities in a fact, with repetitions."""
     named = [name for phrase in phrases(fact) for name in (phrase.owner, phrase.head) if name]
     return [name for name in named if name in entities()]
 
 
 def content_words(fact: Fact) -> int:
-    """How many words every language needs for a fact: all but function words and punctuation."""
+    """The number of words that every language needs for a fact, without function words and punctuation."""
     known = entities()
     count = (fact.predicate != "be") + (fact.time is not None) + (fact.adverb is not None)
     for phrase in _own_phrases(fact):
@@ -224,7 +226,7 @@ def content_words(fact: Fact) -> int:
 
 
 def function_words(fact: Fact) -> int:
-    """How many function words a fact may take in a language that has one for everything."""
+    """The maximum number of function words in the sentence of a fact, over all languages."""
     count = len(fact.agents) - fact.positive + len(fact.obliques) + (fact.predicate == "be") + (fact.tense != "present")
     for phrase in _own_phrases(fact):
         named = [entities()[name] for name in (phrase.head, phrase.owner) if name in entities()]
@@ -234,22 +236,20 @@ def function_words(fact: Fact) -> int:
 
 
 def _claim(fact: Fact) -> tuple[str, frozenset[str], str | None]:
-    """A key that is equal for two facts that cannot be true and false at once: neighbours and friends are so both ways."""
+    """A key that is equal for facts that are true together or false together; neighbours and friends are symmetric."""
     named = frozenset(mentions(fact))
     return fact.predicate, named, None if len(named) > 1 or fact.patient is None else fact.patient.head
 
 
 class _Teller:
-    """Draws facts about the entities numbered low to high - 1."""
+    """A generator of random facts."""
 
-    def __init__(self, rng: random.Random, low: int, high: int):
+    def __init__(self, rng: random.Random):
         self.rng = rng
-        self.classes = CLASSES | {kind: tuple(f"{kind.lower()}{i}" for i in range(low, high)) for kind in TYPES}
-        inside = {name for kind in TYPES for name in self.classes[kind]}
-        known = [fact for fact in knowledge() if inside.issuperset(mentions(fact))]
-        self.claims = {_claim(fact) for fact in known}
+        self.classes = CLASSES | {kind: tuple(f"{kind.lower()}{i}" for i in range(PER_TYPE)) for kind in TYPES}
+        self.claims = {_claim(fact) for fact in knowledge()}
         self.by_verb: dict[tuple[str, str], list[Fact]] = {}
-        for fact in known:
+        for fact in knowledge():
             subject = entities()[fact.agents[0].head].type
             self.by_verb.setdefault((fact.predicate, subject), []).append(fact)
 
@@ -293,7 +293,7 @@ class _Teller:
         return self.denied(fact) if self.rng.random() < 0.15 else fact
 
     def denied(self, fact: Fact) -> Fact:
-        """A true negative: the fact with its last argument exchanged, so that it does not hold, and negated."""
+        """A true negative fact: the last argument is replaced so that the fact is false, and the result is negated."""
         last = fact.obliques[-1][1] if fact.obliques else fact.patient
         assert last is not None
         name = last.owner or last.head
@@ -317,38 +317,29 @@ class _Teller:
         if content_words(fact) < 4 or rng.random() < 0.3:
             fact = fact._replace(time=rng.choice([time for time, tense in TIMES.items() if tense == fact.tense]))
         if content_words(fact) < 4 or rng.random() < 0.3:
-            # Who was born somewhere was not born there quickly.
+            # An adverb such as "quickly" does not suit a lasting fact such as a birthplace.
             lasts = fact.predicate in LASTING
             fact = fact._replace(adverb=rng.choice(ADVERBS[-2:] if lasts else ADVERBS))
         return fact
 
 
 def _tellable(fact: Fact) -> bool:
-    """Whether its sentence has 5 to 14 tokens in any language, the full stop included."""
+    """Whether the sentence of a fact has 5 to 14 tokens in all languages, the full stop included."""
     content = content_words(fact)
     return content >= 4 and content + function_words(fact) <= 13
 
 
-def facts(n: int, seed: int, entities: tuple[float, float] = (0.0, 1.0)) -> list[Fact]:
-    """Draw `n` facts. A larger `n` with the same seed and entities gives a longer list with the same beginning.
+def facts(n: int, seed: int) -> list[Fact]:
+    """`n` random facts. A larger `n` with the same seed gives a longer list with the same beginning.
 
-    `entities` is the range of named entities that may be mentioned, as shares of each type: train on `(0, 0.8)` and a
-    test set on `(0.8, 1)` mentions only people, places and organisations never seen in training (given names recur),
-    one on `(0, 1)` partly so. A fact takes 5 to 14 tokens, whatever the language. Facts differ from one another unless
-    the range is so small that new ones become hard to find.
+    A fact has 5 to 14 tokens in every language. Facts are distinct, unless new facts become hard to find.
 
     Raises:
-        ValueError: `n` is negative, or the range is empty or not within 0..1.
+        ValueError: `n` is negative.
     """
-    low, high = (round(share * PER_TYPE) for share in entities)
-    if not (0 <= entities[0] < entities[1] <= 1 and high - low >= 2):
-        raise ValueError(
-            f"entities={entities!r}: expected two shares (from, to) with 0 <= from < to <= 1, at least "
-            f"{2 / PER_TYPE:.3f} apart, such as (0, 0.8) for training and (0.8, 1) for testing"
-        )
     if n < 0:
         raise ValueError(f"n={n}: expected the number of facts to draw, 0 or more")
-    teller = _Teller(random.Random(f"facts {seed}"), low, high)
+    teller = _Teller(random.Random(f"facts {seed}"))
     drawn: list[Fact] = []
     seen: set[Fact] = set()
     repeats = 0
@@ -364,12 +355,12 @@ def facts(n: int, seed: int, entities: tuple[float, float] = (0.0, 1.0)) -> list
 
 
 def to_json(fact: Fact) -> str:
-    """A fact as one line of JSON (nested lists in the order of the fields)."""
+    """A fact as one line of JSON: nested lists in the order of the fields."""
     return json.dumps(fact, separators=(",", ":"))
 
 
 def from_json(text: str) -> Fact:
-    """The fact written by `to_json`."""
+    """The fact that `to_json` wrote."""
     return _fact(json.loads(text))
 
 

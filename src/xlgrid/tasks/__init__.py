@@ -22,7 +22,6 @@ from xlgrid.synthetic.miniatures import (
     ruletaker,
     siqa,
     tatoeba,
-    translation,
     udpos,
     wikiann,
     xnli,
@@ -63,7 +62,6 @@ TASKS: dict[str, Task] = {
     "mlqa": _generated("mlqa", xquad, "span-mlqa", ("question", "context"), "answers", 200),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 25, copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 37, siqa.CHOICES),
-    "translation": _generated("translation", translation, "seq2seq", ("source",), "target", 60),
     # Both sentences of an example count.
     "tatoeba": _generated("tatoeba", tatoeba, "embed", ("source_sentence", "target_sentence"), "", 40),
     "bucc": _generated("bucc", bucc, "embed-mining", ("sentence",), "", 40),

@@ -24,13 +24,12 @@ class Columns(Strict):
     inputs: list[str] = Field(
         [],
         description="columns that the encoder reads. sequence: one text, or two; token: a list of words; span: the question, "
-        "then the context; choice: all texts before the choice, which are joined by spaces; seq2seq: the text to read",
+        "then the context; choice: all texts before the choice, which are joined by spaces",
     )
     choices: list[str] = Field([], description="columns of the choices, only for the head `choice`")
     target: str = Field(
         "",
-        description="column with the label; token: with the list of the words' labels; span: with the answers of SQuAD; seq2seq: "
-        "with the text to generate",
+        description="column with the label; token: with the list of the words' labels; span: with the answers of SQuAD",
     )
     labels: Annotated[
         list[str], BeforeValidator(_written_list, json_schema_input_type=list[str | int | float | bool])
@@ -85,8 +84,7 @@ class Task(TaskColumns):
     def columns(self) -> tuple[str, ...]:
         """The columns that its files of data keep, where the source has them: further ones of generated data, and ids."""
         generated = self.generator.COLUMNS if self.generator else ()
-        read = (*self.inputs, *filter(None, [self.target]), *self.head.further_columns)
-        return tuple(dict.fromkeys((*generated, *read, "depth", "id")))
+        return tuple(dict.fromkeys((*generated, *self.head.columns(self), "depth", "id")))
 
     @property
     def metrics(self) -> tuple[str, ...]:

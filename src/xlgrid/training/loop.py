@@ -184,8 +184,8 @@ class Loop:
         self.model = self.load_model()
         self.objective = self.objective.smoothed(self.settings.label_smoothing)
         load.check_positions(self.model, self.train, *self.dev_sets)
-        if self.settings.head == "lm-head":
-            load.head_of_lm(self.model, self.encoder)
+        for setting in self.settings.added.values():
+            setting.begin(self.model, self.encoder)
         if tokenizer:
             ids = token_ids(self.encoder), token_ids(tokenizer)
             load.change_tokenizer(self.model, *ids, self.method.copies_overlap)

@@ -5,16 +5,27 @@ The recipe only names the encoder and the tokens. Together with their files, it 
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    PositiveFloat,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from xlgrid.architectures.scratch import Scratch
+from xlgrid.base.keys import apart, describe
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
 from xlgrid.training.new_head import LmHead
+from xlgrid.training.setting import ALL_SETTINGS
 
 # The settings of `Training` that do not belong to a run's identity. `checkpoint_seconds` changes no result.
 # `micro_batch_tokens` depends on the memory of the machine; it changes the order of sums, and the random numbers of
@@ -22,23 +33,6 @@ from xlgrid.training.new_head import LmHead
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
-
-
-class Phase(Strict):
-    """One phase of a curriculum: train on questions up to a proof depth, for a share of the steps or for epochs.
-
-    For example, Foroutan et al. 2023 (appendix C.2) train on depth 0 for 3 epochs first.
-    """
-
-    share: float | None = Field(None, gt=0, lt=1, description="share of all optimiser steps")
-    epochs: PositiveFloat | None = Field(None, description="passes over the examples of this phase")
-    max_depth: int = Field(ge=0, description="keep questions of at most this proof depth")
-
-    @model_validator(mode="after")
-    def _one_length(self) -> Self:
-        if (self.share is None) == (self.epochs is None):
-            raise ValueError("a phase has either `share` or `epochs`: give exactly one")
-        return self
 
 
 class Training(Strict):
@@ -83,11 +77,6 @@ class Training(Strict):
         description="true: the token types of BERT mark the second segment; false: all tokens have the first type "
         "(Foroutan et al. 2023's code)",
     )
-    head: Literal["fresh", "lm-head"] = Field(
-        "fresh",
-        description="the dense layer of XLM-R's classifier. fresh: new weights; lm-head: the weights of the "
-        "language-modelling head (Foroutan et al. 2023's code)",
-    )
     precision: Literal["fp32", "bf16"] = Field(
         "fp32",
         description="the number format in which a GPU, or a CPU with AMX or AVX512-BF16, multiplies matrices; weights "
@@ -101,9 +90,6 @@ class Training(Strict):
         True,
         description="true: a batch has examples of all parts of a mix; false: a batch has examples of one part "
         "(Foroutan et al. 2023's code)",
-    )
-    curriculum: tuple[Phase, ...] = Field(
-        (), description="phases by proof depth, in order, before training on all examples; absent: no such phases"
     )
     alpha: float | None = Field(
         None,
@@ -122,6 +108,30 @@ class Training(Strict):
         description="the rows of a step that are computed at once. mixed: rows of all languages; language: rows of one "
         "language, which is faster for large models with language modules",
     )
+    # Key -> a setting that a package adds. The key stands beside those above, in a study and in a recipe.
+    added: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _added(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping):
+            return fields
+        known = [name for name in cls.model_fields if name != "added"]
+        own, added = apart(fields, known, ALL_SETTINGS)
+        return own | {"added": added}
+
+    @model_serializer(mode="wrap")
+    def _together(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        added = fields.pop("added", {})
+        return fields | added
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        del schema["properties"]["added"]
+        describe(schema, handler, ALL_SETTINGS)
+        return schema
 
     @property
     def conflict(self) -> tuple[str, str] | None:
@@ -129,8 +139,11 @@ class Training(Strict):
 
         Validation cannot check this, because an entry of a study's `training` has only some settings of a run.
         """
-        if self.alpha is not None and (self.steps is None or self.curriculum):
-            return "alpha", "`alpha` samples examples without end: also set `steps`, and leave out `curriculum`"
+        if self.alpha is not None and self.steps is None:
+            return "alpha", "`alpha` samples examples without end: also set `steps`"
+        for key, setting in self.added.items():
+            if problem := setting.conflict(self):
+                return key, problem
         if self.keep == "average" and self.averaged > self.evaluations:
             return "keep", (
                 f"`keep: average` takes the weights of the last {self.averaged} evaluations, but there are "

@@ -14,6 +14,7 @@ from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import ALL_METHODS
 from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.recipe import Recipe
+from xlgrid.training.setting import ALL_SETTINGS
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +45,7 @@ def write_tensors(path: Path, recipe: Recipe, tensors: dict[str, "torch.Tensor"]
 
 
 def packages(recipe: Recipe, head: str) -> dict[str, dict[str, str]]:
-    """The entry `packages` of run.json: the packages that define the run's method, task, head or architecture.
+    """The entry `packages` of run.json: the packages that define the run's method, task, head, architecture or settings.
 
     Returns:
         `{"packages": {package: version}}`, or nothing if all are xlgrid's own.
@@ -52,6 +53,8 @@ def packages(recipe: Recipe, head: str) -> dict[str, dict[str, str]]:
     task = {} if recipe.kind == head else ALL_TASKS.package(recipe.kind)
     architecture = ALL_ARCHITECTURES.package(recipe.scratch.architecture) if recipe.scratch else {}
     versions = ALL_METHODS.package(recipe.base) | task | ALL_HEADS.package(head) | architecture
+    for key in recipe.training.added:
+        versions |= ALL_SETTINGS.package(key)
     return {"packages": versions} if versions else {}
 
 

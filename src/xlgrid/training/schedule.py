@@ -1,10 +1,9 @@
-"""The examples of each optimiser step: curricula, epochs, sampling and batches. Seeds decide all random choices."""
+"""The examples of each optimiser step: epochs, sampling and batches. Seeds decide all random choices."""
 
 import math
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import count, islice
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +11,12 @@ from numpy.typing import NDArray
 from xlgrid.base.arrays import Ints
 from xlgrid.data.batches import cut
 from xlgrid.heads.tokens import Tokens
-from xlgrid.training.recipe import Phase, Training
+from xlgrid.training.recipe import Training
+from xlgrid.training.setting import Plan
 
 # Examples are sorted by length in random pools of this many batches, and cut into batches. There is less than 3% of
 # padding, and each batch still comes from a random subset.
 POOL = 32
-
-
-def eligible(tokens: Tokens, phase: Phase) -> Ints:
-    """The row numbers of the examples that a phase of a curriculum admits.
-
-    Raises:
-        ValueError: the phase admits no example, or the data has no column `depth`.
-    """
-    if (depths := tokens.columns.get("depth")) is None:
-        raise ValueError(f"the curriculum asks for max_depth {phase.max_depth}, but the data has no column `depth`")
-    admitted = np.flatnonzero(depths <= phase.max_depth)
-    if not len(admitted):
-        raise ValueError(
-            f"no example has a proof depth of at most {phase.max_depth}, for which a phase of the curriculum asks: "
-            "raise `max_depth`, or drop the phase"
-        )
-    return admitted
 
 
 def epoch(
@@ -75,29 +58,12 @@ def _near_in_length(lengths: Ints, pool: Ints, settings: Training) -> list[Ints]
     return cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget, settings.batch_size or sys.maxsize)
 
 
-class Plan(NamedTuple):
-    """The pools of examples that training uses one after another, and the step at which each pool ends.
-
-    With `alpha`, there are no pools, and `ends` has only the last step.
-    """
-
-    pools: list[Ints]
-    ends: list[int]
-
-    @property
-    def steps(self) -> int:
-        """Optimiser steps in all."""
-        return self.ends[-1]
-
-
 def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
-    """The plan of a training: each phase of the curriculum for its share or epochs, then all examples.
-
-    All examples are used for the rest of `steps`, or for `epochs`.
+    """The plan of a training: all examples, for `steps` or for `epochs`, and what settings of packages make of it.
 
     Raises:
-        ValueError: there are no examples, a phase admits no example, the phases leave no step for all examples, or
-            settings contradict each other (`Training.conflict`).
+        ValueError: there are no examples, settings contradict each other (`Training.conflict`), or as
+            `xlgrid.training.setting.Setting.plan`.
     """
     if not len(tokens):
         raise ValueError("there are no training examples: look at the data and the tokens file")
@@ -105,20 +71,16 @@ def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
         raise ValueError(settings.conflict[1])
     if settings.alpha is not None and settings.steps:
         return Plan([], [settings.steps])
-    pools = [*(eligible(tokens, phase) for phase in settings.curriculum), np.arange(len(tokens))]
-    epochs = [*(phase.epochs for phase in settings.curriculum), None if settings.steps else settings.epochs]
-    counts = [
-        max(1, round(passes * len(epoch(tokens.lengths, pool, settings, seed, 0, tokens.parts)))) if passes else 0
-        for pool, passes in zip(pools, epochs, strict=True)
-    ]
-    steps = settings.steps or sum(counts)
-    for at, phase in enumerate(settings.curriculum):
-        counts[at] = counts[at] or round((phase.share or 0) * steps)
-    if (used := sum(counts[:-1])) >= steps:
-        raise ValueError(
-            f"the curriculum takes {used} steps of {steps}: leave some for the end, where all examples are used"
-        )
-    return Plan(pools, [*np.cumsum(counts[:-1]).tolist(), steps])
+    everything = np.arange(len(tokens))
+    planned = Plan([everything], [settings.steps or steps_of(tokens, everything, settings.epochs, settings, seed)])
+    for setting in settings.added.values():
+        planned = setting.plan(planned, tokens, settings, seed)
+    return planned
+
+
+def steps_of(tokens: Tokens, pool: Ints, epochs: float, settings: Training, seed: int) -> int:
+    """The steps of some passes over the examples `pool`."""
+    return max(1, round(epochs * len(epoch(tokens.lengths, pool, settings, seed, 0, tokens.parts))))
 
 
 def stream(tokens: Tokens, settings: Training, seed: int, planned: Plan, first: int = 0) -> Iterator[Ints]:
@@ -239,8 +201,6 @@ def learning_rate(settings: Training, step: int, steps: int) -> float:
 def training_length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:
     """An estimate of the steps of a training, and of the examples that it sees; each pass over the data counts.
 
-    The estimate assumes that generated data have equally many examples of each proof depth.
-
     Args:
         train: the number of training examples.
         tokens: the number of tokens of an example.
@@ -249,12 +209,8 @@ def training_length(settings: Training, train: int, tokens: int, options: Mappin
     batch = settings.batch_size or max(1, settings.batch_tokens // tokens)
     if settings.steps:
         return settings.steps, settings.steps * batch
-    deepest = options.get("max_depth")
     passes = [(settings.epochs, train)]
-    for phase in settings.curriculum:
-        if phase.epochs:
-            depths = deepest + 1 if isinstance(deepest, int) else 1
-            share = min(1.0, (phase.max_depth + 1) / depths)
-            passes.append((phase.epochs, round(train * share)))
+    for setting in settings.added.values():
+        passes += setting.passes(train, options)
     steps = sum(max(1, round(epochs * math.ceil(pool / batch))) for epochs, pool in passes)
     return steps, round(sum(epochs * pool for epochs, pool in passes))

@@ -100,10 +100,6 @@ def test_the_settings_of_pre_training_are_those_of_the_study_over_the_usual_ones
             "once, in one order; fr-en is there already",
         ),
         (
-            {"scratch": {"languages": ["en"]}, "training": {"curriculum": [{"share": 0.5, "max_depth": 0}]}},
-            "leave out `curriculum`",
-        ),
-        (
             {"scratch": {"languages": ["en"]}, "training": {"steps": 10, "checkpoints": [20]}},
             "training: `checkpoints` has step 20",
         ),

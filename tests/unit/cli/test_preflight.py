@@ -54,7 +54,7 @@ def test_a_signal_to_a_fetch_lets_snakemake_end(tmp_path: Path) -> None:
     code = (
         "from xlgrid import cli\nfrom xlgrid.preflight import doctor, fetch\n"
         "fetch.targets = lambda plan: ['something']\n"
-        f"fetch.command = lambda plan, wanted, cores: ['bash', {str(script)!r}]\n"
+        f"fetch.command = lambda plan, wanted: ['bash', {str(script)!r}]\n"
         "doctor.elsewhere = lambda name: ''\ncli.main()\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, "fetch", "first"], cwd=ROOT)

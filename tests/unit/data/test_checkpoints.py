@@ -112,7 +112,7 @@ def test_a_published_checkpoint_gives_the_logits_of_transformers(
 def test_a_tokenizer_with_another_padding_is_refused(published: Any, tmp_path: Path) -> None:
     other = encoder_of(tmp_path, "bert")
     assert specials("bert")["pad"] == "[PAD]" and TINY["vocab"] >= 300
-    with pytest.raises(ValueError, match="its padding has the id 0, and that of the encoder 1"):
+    with pytest.raises(ValueError, match="its padding has the id 0, and the padding of the encoder has the id 1"):
         copy_encoder(save(published, tmp_path / "published"), other, tmp_path / "taken")
 
 
@@ -127,7 +127,7 @@ def test_no_code_in_a_checkpoint_is_run(
     monkeypatch.chdir(tmp_path)
     source = save(published, tmp_path / "published", pickled=True)
     torch.save({"w": Code()}, source / checkpoints.PICKLED)
-    with pytest.raises(Damaged, match="is damaged, or has other things than tensors"):
+    with pytest.raises(Damaged, match="is damaged, or contains objects that are not tensors"):
         copy_encoder(source, tokenizer, tmp_path / "taken")
     (source / checkpoints.PICKLED).write_bytes(pickle.dumps({"w": 1})[:-3])
     with pytest.raises(Damaged, match="is damaged"):
@@ -138,8 +138,8 @@ def test_no_code_in_a_checkpoint_is_run(
 @pytest.mark.parametrize(
     ("tensors", "problem"),
     [
-        ({"roberta.embeddings.position_ids": torch.arange(66)}, r"pytorch_model\.bin has no weights"),
-        ({}, r"pytorch_model\.bin has no weights"),
+        ({"roberta.embeddings.position_ids": torch.arange(66)}, r"pytorch_model\.bin has no floating-point numbers"),
+        ({}, r"pytorch_model\.bin has no floating-point numbers"),
         ({"conv1.weight": torch.ones(3, 3)}, "weights of .*published lack embeddings"),
     ],
     ids=["integers", "nothing", "another model"],
@@ -207,9 +207,9 @@ def test_a_shard_that_is_missing_or_damaged_is_named(
     last.unlink()
     refused(rf"has no {last.name}, one of the 2 files with its weights: copy or download it again")
     last.write_bytes(first.read_bytes())
-    refused(rf"{last.name} has no .*, which {kind}.index.json says is there")
+    refused(rf"{last.name} has no .*, which {kind}.index.json lists")
     (source / f"{kind}.index.json").write_text('{"weight_map": {}}')
-    refused(rf"{kind}.index.json is damaged, or is no index")
+    refused(rf"{kind}.index.json is damaged, or is not an index")
     (source / f"{kind}.index.json").write_text("version https://git-lfs.github.com/spec/v1\n")
     refused(rf"{kind}.index.json is a pointer of Git LFS")
     (source / f"{kind}.index.json").unlink()
@@ -255,7 +255,7 @@ def test_no_more_is_fetched_than_the_weights_once(
         (["flax_model.msgpack"], "but flax_model.msgpack, weights for Flax: .* as the `path` of the encoder"),
         (["tf_model.h5"], "but tf_model.h5, weights for TensorFlow"),
         (["onnx/model.onnx"], "but onnx/model.onnx, weights for ONNX"),
-        (["adapter_model.safetensors"], "of an adapter alone"),
+        (["adapter_model.safetensors"], "for an adapter only"),
         (["README.md"], "neither model.safetensors nor pytorch_model.bin: name"),
     ],
 )  # fmt: skip
@@ -329,12 +329,12 @@ def test_the_first_layers_compute_what_they_compute_in_the_whole_encoder(kind: s
 
 
 def test_more_layers_than_there_are_are_refused(tokenizer: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`layers` asks for the first 2 layers, and the encoder has 1: lower it"):
+    with pytest.raises(ValueError, match=r"`layers` keeps the first 2 layers, but the encoder has 1: lower it"):
         copy_encoder(tokenizer, tokenizer, tmp_path / "copy", layers=2)
     assert not (tmp_path / "copy").exists(), "nothing is left behind"
-    with pytest.raises(ValueError, match=r"`layers` is for encoders, .* not for one of type mbart"):
+    with pytest.raises(ValueError, match=r"`layers` needs an encoder with .* got one of type mbart"):
         checkpoints.first_layers(MBartConfig().to_dict(), 1)
-    with pytest.raises(ValueError, match=r"config\.json is no mapping of names to values: check the folder"):
+    with pytest.raises(ValueError, match=r"config\.json is not a mapping of names to values: check the folder"):
         checkpoints.first_layers([], 1)  # type: ignore[arg-type]
 
 

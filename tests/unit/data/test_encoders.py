@@ -243,7 +243,9 @@ def test_another_id_of_padding_changes_no_output(as_e5, tmp_path):
 @pytest.mark.parametrize(("entries", "got"), [({"pad_token_id": 0}, 0), ({"pad_token_id": None}, None)])
 def test_another_padding_is_refused_where_positions_depend_on_it(tmp_path, entries, got):
     source = with_config(encoder_of(tmp_path, "xlmr"), tmp_path / "source", **entries)
-    with pytest.raises(ValueError, match=rf"its padding has the id 1, and that of the encoder {got}, by which"):
+    with pytest.raises(
+        ValueError, match=rf"its padding has the id 1, and the padding of the encoder has the id {got}, by which"
+    ):
         copy_encoder(source, source, tmp_path / "copy")
 
 

@@ -55,7 +55,8 @@ def test_a_translation_is_between_the_languages_of_the_pair(tmp_path, pair, sour
     rows = [{"translation": {"de": f"Hund {i}", "en": f"dog {i}"}} for i in range(3)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "train.parquet")
     origin = {"local": f"{tmp_path}/{{split}}.parquet", **WMT}
-    fetch.fetch_data("translation", origin, pair, "train", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    columns = {"inputs": ["source", "target"]}
+    fetch.fetch_data("mlm", origin, pair, "train", tmp_path / "out.parquet", tmp_path / "lock.yaml", columns)
     expected = [{"source": f"{source} {i}", "target": f"{target} {i}"} for i in range(3)]
     assert read_table(tmp_path / "out.parquet").to_pylist() == expected
 
@@ -431,7 +432,7 @@ def test_a_pair_of_questions_without_ids_is_told(tmp_path):
 
 def test_a_question_has_as_many_places_as_answers(tmp_path):
     row = {"id": "q1", "context": "a b", "question": "?", "answers": {"text": ["a"], "answer_start": [0, 1]}}
-    with pytest.raises(ValueError, match="row 1, column 'answers': 1 texts and 2 starts of answers"):
+    with pytest.raises(ValueError, match="row 1, column 'answers': got 1 texts and 2 starts of answers"):
         fetched("xquad", written(tmp_path, row), tmp_path)
 
 

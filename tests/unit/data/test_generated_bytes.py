@@ -35,7 +35,6 @@ DATA: dict[str, dict[str, str]] = {
     "tydiqa": {"qa1": "1ec5de6599829945", "qb2-qd1": "b750dd9bccdf5b96"},
     "mlqa": {"qa2": "1f7465113135737f"},
     "copa": {"qa1": "d229905c689b4317", "qe1": "bd650d5bcc0278e1"},
-    "translation": {"qa1": "3f07e289361a3a83", "qa1-qb1": "eedf2dce608f8f6c"},
     "siqa": {"qa1": "86ddff585914b35f", "qf1": "a3b3ab90d08feea2"},
     "tatoeba": {"qa1-qb1": "5aff7c8192c628ca", "qc1-qa2": "a6899676a0dc0aec"},
     "bucc": {"qa1-qb1": "4704103c89cd445c", "qc1-qa2": "9edd10a70d5faf02"},

@@ -77,7 +77,7 @@ def hub_of(monkeypatch, tmp_path, rows):
 
 def test_text_from_the_hub_is_fetched_at_the_locked_commit(tmp_path, monkeypatch):
     settings, calls = hub_of(monkeypatch, tmp_path, lambda name: [{"premise": f"{name} premise"}])
-    with pytest.raises(ValueError, match="takes a lock file: pass --lock"):
+    with pytest.raises(ValueError, match="needs a lock file: pass --lock"):
         make_text("fr", tmp_path / "fr.parquet", TextSettings(**settings))
     make_text("fr", tmp_path / "fr.parquet", TextSettings(**settings), tmp_path / "lock.yaml")
     assert calls == [("facebook/xnli", "fr", COMMIT), "train"]

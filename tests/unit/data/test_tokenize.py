@@ -121,10 +121,11 @@ def test_files_of_other_types_are_read_and_empty_ones_refused(world, tmp_path):
 def test_more_files_than_one_of_parallel_examples_are_for_texts_alone(world):
     data = world / "ruletaker" / "train.parquet"
     with pytest.raises(
-        ValueError, match=r"takes a file, and perhaps one of parallel examples, got .* and .*: only texts"
+        ValueError,
+        match=r"needs one file, or one file and another one with parallel examples, got .* and .*: only text",
     ):
         tokenize([data, data, data], world / "encoder", "ruletaker", 512, world / "t.arrow")
-    with pytest.raises(ValueError, match=r"a task of kind copa takes one file, got .* and .*: only texts"):
+    with pytest.raises(ValueError, match=r"a task of kind copa needs one file, got .* and .*: only text"):
         tokenize([data, data], world / "encoder", "copa", 512, world / "t.arrow")
 
 
@@ -171,11 +172,11 @@ def test_all_windows_of_an_example_have_the_first_window_of_its_parallel_example
     [
         (
             lambda rows: rows[:-1],
-            r"a\.jsonl has 4 examples, and .*b\.jsonl, where their parallel examples are, has 3: row i has to",
+            r"a\.jsonl has 4 examples, and .*b\.jsonl, which has the parallel examples, has 3: row i must",
         ),
         (
             lambda rows: rows[::-1],
-            r"parallel examples in .*b\.jsonl are not those of .*a\.jsonl: the label differs in row 1; row i has",
+            r"b\.jsonl does not have the parallel examples of .*a\.jsonl: the label differs in row 1; row i must",
         ),
     ],
 )
@@ -207,7 +208,7 @@ def test_parallel_examples_with_ids_have_those_of_the_examples(world, tmp_path, 
         assert len(batches.read(out).columns["parallel_ids"]) == 3
         return
     row = next(row for row, each in enumerate(others) if each != "abc"[row])
-    with pytest.raises(ValueError, match=f"the id differs in row {row + 1}; row i has to say the same in both"):
+    with pytest.raises(ValueError, match=f"the id differs in row {row + 1}; row i must have the same content in both"):
         tokenize(data, world / "encoder", "wikiann", 64, out)
 
 
@@ -216,7 +217,7 @@ def test_a_word_without_a_token_is_the_unknown_token_and_is_reported(world, tmp_
     pq.write_table(pa.table({"tokens": [words], "ner_tags": [[1, 0, 0]]}), tmp_path / "d.parquet")
     tokenize([tmp_path / "d.parquet"], world / "encoder", "wikiann", 64, tmp_path / "t.arrow")
     assert HEADS["token"].counts(batches.read(tmp_path / "t.arrow", "qa1"), []) == {"words": 3}
-    assert "d.parquet: 1 words have no token, and are read as an unknown one" in capsys.readouterr().err
+    assert "d.parquet: 1 words have no token and are read as unknown words" in capsys.readouterr().err
 
 
 def test_an_empty_second_segment_has_no_tokens(world):
@@ -408,7 +409,7 @@ def test_ids_that_do_not_ascend_are_refused(world):
     numbered(world / "a.parquet", ["is Bob"] * 60)
     table = read_table(world / "a.parquet")
     pq.write_table(pa.concat_tables([table, table]), world / "b.parquet")
-    with pytest.raises(ValueError, match=r"b\.parquet, row 61: id 0 follows id 59, but ids ascend"):
+    with pytest.raises(ValueError, match=r"b\.parquet, row 61: id 0 follows id 59, but ids must ascend"):
         [*splits(world, [world / "a.parquet", world / "b.parquet"])]
 
 
@@ -499,7 +500,9 @@ def test_a_length_that_no_input_of_text_can_have_is_an_error(world, length):
 
 
 def test_a_text_of_one_row_is_refused(world):
-    with pytest.raises(ValueError, match="has 1 rows, and none with text for train: of rows 1 to 25"):
+    with pytest.raises(
+        ValueError, match="has 1 rows, and no row with text for train: the first row with text among rows 1 to 25"
+    ):
         of_text(world, ["a"])
 
 
@@ -580,10 +583,10 @@ def test_a_text_that_fills_no_input_is_refused_where_texts_are_packed(world):
     size = 2 + sum(len(ids) + 1 for ids in tokenizer(world)(lines[1:], add_special_tokens=False)["input_ids"])
     train, dev = of_text(world, lines, documents="pack", max_length=size)
     assert len(train) == 1 and len(dev) == 1 and len(dev[0]) < len(train[0])
-    message = f"4 rows, whose {size - 1} tokens for train are fewer than one input of max_length {size + 1}, .*: lower max_length"
+    message = f"4 rows with {size - 1} tokens for train, which do not fill one input of max_length {size + 1}, .*: lower max_length"
     with pytest.raises(ValueError, match=message):
         of_text(world, lines, documents="pack", max_length=size + 1)
-    with pytest.raises(ValueError, match="none with text for train"):
+    with pytest.raises(ValueError, match="no row with text for train"):
         of_text(world, ["a"], documents="pack")
 
 
@@ -640,7 +643,7 @@ def test_texts_that_have_other_tokens_in_nfc_are_remarked(composes):
 def test_a_damaged_file_beside_the_tokenizer_is_named(tmp_path, name, content):
     of_words("x").save(str(tmp_path / "tokenizer.json"))
     (tmp_path / name).write_text(content)
-    with pytest.raises(Damaged, match=rf"{name} is damaged or no JSON"):
+    with pytest.raises(Damaged, match=rf"{name} is damaged or not JSON"):
         load_tokenizer(tmp_path)
 
 

@@ -78,7 +78,8 @@ def test_a_cell_of_bucc_has_an_outcome_for_each_sentence_of_the_first_language(f
 
 def test_mining_takes_the_files_of_both_sets(folder: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"takes the files of the test set and of the dev set, got .*test.parquet: give both"
+        ValueError,
+        match=r"needs the files of the test set and of the dev set, got .*test.parquet: give a file for each",
     ):
         cell(folder, "bucc", ("test",))
 

@@ -218,7 +218,7 @@ def test_a_difference_of_methods_with_unequal_seeds_uses_all_runs_and_says_so(tm
         difference = means["adapters", source, target] - means["full-ft", source, target]
         assert differences[source, target] == pytest.approx(difference)
     text = (tmp_path / "x.md").read_text(encoding="utf-8")
-    assert "adapters and full-ft have different seeds (5 and 1): there the difference is that of their means" in text
+    assert "adapters and full-ft have different seeds (5 and 1): the entry is the difference of their means" in text
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,6 @@ SHARES = {("full-ft", "qa1"): 0.9, ("bitfit", "qa1"): 0.5, ("full-ft", "qa2"): 0
         ({"latex": {"bold": "metod"}}, "whose values compete, got 'metod'; there are method"),
         ({"latex": {"bold": "target"}}, "whose values compete, got 'target'; there are method"),
         ({"rows": ["task"], "latex": {"bold": "method"}}, "got 'method'; there are none: leave it out"),
-        ({"statistic": "min-max", "latex": {"deviation": False}}, "goes with `statistic: mean-sd`, got min-max"),
         ({"latex": {"bald": "method"}}, "unknown key 'bald', did you mean 'bold'"),
         ({"kind": "heatmap", "method": "full-ft", "latex": {"bold": "method"}}, "unknown key 'bold'"),
     ],

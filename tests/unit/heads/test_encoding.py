@@ -65,7 +65,9 @@ def test_long_inputs_lose_the_end_of_the_first_segment_and_are_counted() -> None
 
 
 def test_a_last_segment_that_leaves_no_room_is_named() -> None:
-    with pytest.raises(ValueError, match="max_length 4 leaves no room for a context beside the longest of question"):
+    with pytest.raises(
+        ValueError, match="max_length 4 leaves no room for a context next to the longest text of question"
+    ):
         Encoding(tokenizer(1), 4).cut([["a"], ["b c d"]], "question")
 
 
@@ -173,5 +175,5 @@ def test_a_vocabulary_without_a_last_token_cannot_separate_texts() -> None:
     from transformers import PreTrainedTokenizerFast
 
     encoding = Encoding(PreTrainedTokenizerFast(tokenizer_object=backend), 4)
-    with pytest.raises(ValueError, match="no token between texts, and none at the end of an input: write `sep_token`"):
+    with pytest.raises(ValueError, match="no special token between texts or at the end of an input: write `sep_token`"):
         encoding.packed([[0, 0]])

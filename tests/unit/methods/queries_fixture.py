@@ -1,18 +1,15 @@
 """A method with parameters of a language, for tests of the core, which has none."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any
 
 import pytest
 
+from xlgrid.base.settings import Strict
 from xlgrid.methods import METHODS
-from xlgrid.methods.method import AdapterFormat, Method
-
-
-def files(folder: str | Path) -> list[str]:
-    return [f"{folder}/adapter.safetensors"]
+from xlgrid.methods.method import Method, of_encoders_only
+from xlgrid.training.imported import ALL_IMPORTED, ImportedRuns
 
 
 @dataclass(frozen=True)
@@ -22,12 +19,12 @@ class Queries(Method):
     With `tune: query`, MLM runs train them alone. Examples may be read a second time in the language `parallel`.
     """
 
-    decoders: ClassVar = "none"
-    adapter_format: ClassVar[AdapterFormat | None] = SimpleNamespace(TEXT_OPTIONS="{tune: query}", files=files)
-
     tune: str = "all"
     own: str = ".query."
     parallel: str = ""
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        return of_encoders_only(config)
 
     def trains(self, name: str) -> bool:
         return self.trains_head or self.is_language_specific(name)
@@ -44,7 +41,26 @@ class Queries(Method):
         return self.parallel or None
 
 
+class ReadQueries(ImportedRuns, Strict):
+    """Queries in a folder for each language."""
+
+    about = "a folder of queries"
+    rule = "read_queries"
+    folder: str
+
+    def inputs(self, run: Any) -> list[str]:
+        return [f"{self.folder}/{run.source}/queries.safetensors"]
+
+    def settings(self, run: Any) -> dict[str, Any]:
+        return {"place": f"{self.folder}/{run.source}"}
+
+    def problems(self, method: Method) -> Iterator[str]:
+        if method.trains_head:
+            yield "read: only queries can be read: set `tune: query`"
+
+
 @pytest.fixture
 def queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The method `queries` is one of the core."""
+    """The method `queries` is one of the core, and so is the key `read` of methods whose runs are read instead of trained."""
     monkeypatch.setitem(METHODS, "queries", Queries)
+    monkeypatch.setitem(ALL_IMPORTED.builtin, "read", ReadQueries)  # type: ignore[arg-type]

@@ -51,9 +51,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 OPTIONS = {name: options for name, options in _OPTIONS.items() if name.split()[0] in ALL_METHODS.names()}
 # A method without runs is in test_as_is.py. Papers test methods for encoder-decoders and for encoders with cross-attention.
 BASES = [
-    base
-    for base in ALL_METHODS.names()
-    if ALL_METHODS.find(base).is_trained and ALL_METHODS.find(base).decoders != "only" and base != "plug-in"
+    base for base in ALL_METHODS.names() if ALL_METHODS.find(base).is_trained and base not in ("plug-in", "seq2seq")
 ]
 
 

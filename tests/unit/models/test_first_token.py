@@ -28,7 +28,7 @@ def model_of(config: Any, head: str, attention: str = "sdpa") -> Any:
 def outcome(model: Any, head: str, mask: torch.Tensor | None) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     """Logits, and the gradient of each weight."""
     batch = {"input_ids": IDS, "attention_mask": mask}
-    if HEADS[head].has_choices:
+    if head == "choice":
         batch = {name: tensor if tensor is None else tensor[:, None].repeat(1, 2, 1) for name, tensor in batch.items()}
     logits = model(**batch).logits
     logits.square().sum().backward()

@@ -34,7 +34,7 @@ from xlgrid.methods.method import is_head
 from xlgrid.models import load
 
 # Those whose models transformers has as one class for each family; encoder-decoders are in test_model.py of the head.
-CLASSES = [name for name, head in HEADS.items() if not head.has_decoder]
+CLASSES = [*HEADS]
 
 
 @pytest.mark.parametrize("kind", [XLMRobertaConfig, DistilBertConfig, DebertaV2Config, ModernBertConfig, ElectraConfig])

@@ -5,12 +5,9 @@ import torch
 from transformers import (
     AutoConfig,
     AutoModel,
-    XLMRobertaConfig,
 )
 
 from xlgrid.data.published import HUB
-from xlgrid.heads import HEADS
-from xlgrid.models import parameters
 
 
 @pytest.mark.parametrize(
@@ -33,20 +30,3 @@ def test_encoders_of_the_hub_are_as_large_as_the_published_ones(encoder: str, ex
     with torch.device("meta"):
         model = AutoModel.from_config(AutoConfig.for_model(**HUB[encoder]))
     assert sum(p.numel() for p in model.parameters()) == expected
-
-
-def test_half_of_the_tokens_pass_the_encoder_and_half_the_decoder() -> None:
-    """Of an encoder-decoder, whose cross-attention is passed though a run stores it as a part of the head."""
-    h, inner, words = 8, 16, 50
-    config = XLMRobertaConfig(
-        vocab_size=words, hidden_size=h, num_hidden_layers=3, num_attention_heads=2, intermediate_size=inner
-    )
-    attention = 4 * h * h + 4 * h + 2 * h
-    layer = attention + 2 * h * inner + inner + h + 2 * h
-    output = h * h + h + 2 * h + words
-    count = parameters.count(config, HEADS["seq2seq"], 0, "full-ft", {})
-    assert count.passed == (3 * layer + 3 * (layer + attention) + output + h * words) / 2
-    assert count.passed_trained == count.passed and count.stored == count.total == count.trained
-    assert count.evaluation == 3 * layer + 4 * (3 * (layer + attention) + output + h * words), "for four hypotheses"
-    biases = parameters.count(config, HEADS["seq2seq"], 0, "bitfit", {})
-    assert biases.trained == biases.stored < biases.total

@@ -83,7 +83,7 @@ methods:
   pair: {base: queries, start: {task: mlm, method: query, pairs: [en-fr, en-de]}}
 training:
   - set: {epochs: 2, batch_size: 32, evaluations: 4}
-  - {when: {method: bitfit}, set: {epochs: 3, curriculum: [{epochs: 1, max_depth: 0}]}}
+  - {when: {method: bitfit}, set: {epochs: 3}}
   - {when: {task: mlm}, set: {steps: 100, batch_size: 16, evaluations: 5}}
 grids:
   one: {task: [rt], encoder: [tiny], method: [full-ft, bitfit], source: [en, en+en-fr], target: [mono], seed: [1, 2]}

@@ -198,13 +198,13 @@ def test_an_encoder_without_a_head_is_none_for_predicting_tokens(headless: Path,
     assert "`encoders: {e5-mlm: {of: e5, lm_head: {languages: [en, fr]}}}`" in message
 
 
-def test_an_encoder_without_a_head_is_fine_for_tasks_and_for_imported_adapters(headless: Path) -> None:
+def test_an_encoder_without_a_head_is_fine_for_tasks_and_for_imported_runs(headless: Path) -> None:
     load_study(
         write(
             headless, HEADLESS.replace("encoder: [e5-mlm], method: [own, full-ft]", "encoder: [e5], method: [full-ft]")
         )
     )
-    imported = "{base: queries, options: {tune: query}, imported: {path: '{language}'}}"
+    imported = "{base: queries, options: {tune: query}, read: {folder: x}}"
     read = HEADLESS.replace("{base: queries, options: {tune: query}}", imported).replace(
         "encoder: [e5-mlm]", "encoder: [e5]"
     )

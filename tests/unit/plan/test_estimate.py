@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from plan_fixture import COSTED as STUDY
+from queries_fixture import ReadQueries
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertForSequenceClassification
 
@@ -17,7 +18,6 @@ from xlgrid.plan.estimate import A100, Cost, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.train import Run
-from xlgrid.study.adapters import FolderAdapters
 from xlgrid.study.schema import TrainingEntry
 
 RUN = Run("tiny", "rt", "tiny", "full-ft", "en", 1)
@@ -142,10 +142,10 @@ def test_another_run_is_no_measure(changes: dict[str, Any], message: str) -> Non
         estimate().measured(record(**changes))
 
 
-def test_imported_adapters_are_stored_and_not_trained() -> None:
+def test_imported_runs_are_stored_and_not_trained() -> None:
     trained = estimate()
     methods = trained.study.methods
-    imported = methods["query"].model_copy(update={"imported": FolderAdapters(path="{language}")})
+    imported = methods["query"].model_copy(update={"imported": ReadQueries(folder="x")})
     changed = trained.study.model_copy(update={"methods": methods | {"query": imported}})
     assert Estimate(Plan(changed)).of(QUERY) == Cost(runs=1, gigabytes=trained.of(QUERY).gigabytes)
 

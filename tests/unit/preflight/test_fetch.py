@@ -30,8 +30,8 @@ def test_downloads_of_rules_are_fetched_too(plan_of: Callable[..., Plan]) -> Non
 
 def test_the_command_names_files_only(plan_of: Callable[..., Plan]) -> None:
     plan = plan_of()
-    words = command(plan, targets(plan), 3)
-    assert words[:3] == ["snakemake", "--cores", "3"] and sorted(words[words.index("--") + 1 :]) == [
+    words = command(plan, targets(plan))
+    assert words[:3] == ["snakemake", "--cores", "4"] and sorted(words[words.index("--") + 1 :]) == [
         ENCODER,
         TOKENIZER,
     ]
@@ -41,8 +41,8 @@ def test_a_study_that_lies_elsewhere_is_named_to_snakemake(plan_of: Callable[...
     plan = plan_of()
     Path("studies/topics.yaml").rename("topics.yaml")
     elsewhere = load_plan("topics.yaml")
-    assert "--config study=topics.yaml -- results/topics/" in shlex.join(command(elsewhere, targets(elsewhere), 3))
-    assert "--config" not in command(plan, targets(plan), 3)
+    assert "--config study=topics.yaml -- results/topics/" in shlex.join(command(elsewhere, targets(elsewhere)))
+    assert "--config" not in command(plan, targets(plan))
     assert "--config study=topics.yaml -- results/topics/report.html" in [*advice(elsewhere, targets(elsewhere))][-1]
 
 

@@ -14,6 +14,7 @@ from shipped import STUDIES
 from tokenizers import models
 from transformers import BertConfig, BertModel
 
+from xlgrid.data.downloads import Download
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import Line, State
@@ -128,10 +129,13 @@ def test_files_that_a_person_gets_are_one_line_with_what_to_do_until_they_are_th
     assert {line.state for line in (*rest, *of_files(plan_of(downloads=downloads)))} == {State.GOOD}
 
 
-def test_a_pair_that_no_corpus_has_is_a_problem(plan_of: Callable[..., Plan]) -> None:
-    entry = {"url": "https://a.test/{corpus}/{pair}.zip", "corpora": {"Books/v1": ["en", "fr"]}}
-    problem = of_files(plan_of({"de/test": None}, downloads={"data/{language}/{split}.jsonl": entry}))[0]
-    assert problem.state is State.PROBLEM and "none of the `corpora`" in problem.text
+def test_a_file_that_its_entry_cannot_get_is_a_problem(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Download, "lacking", lambda self, path, values: f"{path} lacks {values['language']}")
+    downloads = {"data/{language}/{split}.jsonl": {"url": "https://a.test/{language}/{split}"}}
+    lines = of_files(plan_of({"de/test": None}, downloads=downloads))
+    assert (State.PROBLEM, "data/{language}/{split}.jsonl lacks de") in [(line.state, line.text) for line in lines]
 
 
 def test_data_of_another_task_are_no_problem_before_they_are_made(plan_of: Callable[..., Plan]) -> None:

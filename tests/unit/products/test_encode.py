@@ -1,7 +1,5 @@
 """What tokenizers, encoders and tokens are made from, and the settings that change them."""
 
-import json
-import shlex
 from dataclasses import replace
 
 import pytest
@@ -11,7 +9,7 @@ from products_fixture import CELL
 from xlgrid.data.downloads import Download
 from xlgrid.plan.plan import Plan
 from xlgrid.products import product_of
-from xlgrid.products.data import Data, Meanings
+from xlgrid.products.data import Data
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.study.encoders import EncoderWithHead, FolderEncoder, HubEncoder, ScratchEncoder
 from xlgrid.study.schema import Study
@@ -167,16 +165,3 @@ def test_tokens_of_text_depend_on_the_split_and_those_of_data_do_not() -> None:
     assert of_text and of_dev and "--split train" in str(of_text["text"]) and "--split dev" in str(of_dev["text"])
     of_data, of_test = (Tokens("begun", "siqa", "mini", "en", split).settings(study) for split in ("train", "test"))
     assert of_data == of_test and of_data and of_data["text"] == ""
-
-
-def test_tokens_depend_on_settings_of_evaluation_that_a_task_states_and_generated_data_do_not() -> None:
-    study = begun()
-    stated = {"bleu_tokenizer": {"qa1": "char"}}
-    for name, options in (("mt", {}), ("chars", stated)):
-        study.tasks[name] = TaskEntry.model_validate({"kind": "translation", "options": options})
-    of_tokens = [
-        str((Tokens("begun", name, "mini", "qa1-qb1", "dev").settings(study) or {})["text"]) for name in ("mt", "chars")
-    ]
-    assert of_tokens[0] == "" and json.loads(shlex.split(of_tokens[1])[1]) == stated
-    usual, chars = (Meanings("begun", name).settings(study) for name in ("mt", "chars"))
-    assert usual == chars and usual

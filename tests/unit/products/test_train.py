@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plan_fixture import EARLY, begun
 from products_fixture import CELL, STUDY
+from queries_fixture import ReadQueries
 
 from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.train import Run
-from xlgrid.study.adapters import FolderAdapters
 from xlgrid.study.encoders import FolderEncoder
 from xlgrid.study.schema import MethodEntry, Study
 from xlgrid.training.recipe import Recipe
@@ -47,16 +47,18 @@ def test_a_run_comes_back_from_its_files(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("queries")
-def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
+def test_imported_runs_rest_on_no_text_and_no_tokens() -> None:
     study = begun()
-    read = study.methods["mlm"].model_copy(update={"base": "queries", "imported": FolderAdapters(path="{language}")})
+    read = study.methods["mlm"].model_copy(update={"base": "queries", "imported": ReadQueries(folder="x")})
     run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": FolderEncoder(path="x")}}
     plan = Plan(study.model_copy(update=changed))
     files = [product.path for product in plan.rests_on(run)]
     encoder = ["results/begun/tokenizers/mini/tokenizer.json", "results/begun/encoders/mini/model.safetensors"]
     assert files == [*encoder, f"{run.folder}/run.json"]
-    assert run.inputs(plan)["adapter"] == ["fr/adapter.safetensors"]
+    assert run.inputs(plan)["files"] == ["x/fr/queries.safetensors"]
+    assert run.settings(plan.study)["place"] == "x/fr"
+    assert Run.makers(plan.study)["read_queries"] == ["runs/*/*/mlm"]
 
 
 def test_an_mlm_run_that_begins_with_another_rests_on_it_and_so_do_its_users() -> None:

@@ -97,10 +97,11 @@ def test_a_command_for_very_many_failures_names_none_of_them() -> None:
     assert together.endswith("again: snakemake --cores all --rerun-incomplete -- results/tiny/report.html")
 
 
-def test_status_shows_bars_totals_and_failures_of_the_ledger_it_is_told() -> None:
+def test_status_shows_bars_totals_and_failures_of_the_ledger_of_its_snakemake(monkeypatch: pytest.MonkeyPatch) -> None:
     failed(RESULT, NOW)
     ledger.FOLDER.rename("elsewhere")
-    result = ask("status", "studies/tiny.yaml", "--ledger", "elsewhere")
+    monkeypatch.setenv(ledger.STATED, "elsewhere")
+    result = ask("status", "studies/tiny.yaml")
     assert result.exit_code == 0
     [train] = [line for line in result.output.splitlines() if line.startswith("train ")]
     assert train.endswith("0/4  1 failed") and "3 wait for 1 failed job (✗)" in result.output
@@ -189,11 +190,6 @@ def test_results_of_the_study_that_is_extended_are_seen_and_status_says_whose_th
     assert "5 of 16 cells done" in output and "\n12 of 16 cells and 4 of 4 runs are those of tiny\n" in output
 
 
-def test_a_ledger_that_is_not_there_is_refused_when_it_is_named() -> None:
-    result = ask("status", "studies/tiny.yaml", "--ledger", "nowhere")
-    assert result.exit_code == 2 and "nowhere" in result.output
-
-
 def test_watching_ends_when_all_is_done() -> None:
     for cell in load_plan("tiny").cells:
         write(cell.path, DONE)
@@ -211,8 +207,8 @@ def test_watching_looks_again_and_ends_quietly_on_an_interrupt(monkeypatch: pyte
         write(CELL.path, DONE)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    result = ask("status", "studies/tiny.yaml", "--watch", "--every", "7")
-    assert result.exit_code == 0 and slept == [7, 7]
+    result = ask("status", "studies/tiny.yaml", "--watch")
+    assert result.exit_code == 0 and slept == [5, 5]
     assert "1 of 12 cells done" in result.output and "Traceback" not in result.output
 
 

@@ -169,7 +169,7 @@ def test_a_number_is_set_against_the_mean(load: Callable[..., Study]) -> None:
 
 
 def test_a_side_that_is_not_planned_everywhere_is_refused(load: Callable[..., Study]) -> None:
-    with pytest.raises(ValueError, match=r"claims\.one: bitfit has no planned cell for task d1.*where full-ft has"):
+    with pytest.raises(ValueError, match=r"claims\.one: bitfit has no planned cell for task d1.*but full-ft has"):
         terms(load(select={"source": "en"}))
 
 

@@ -21,7 +21,7 @@ def reference(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"{HEAD}\nt1,m,d,a,en,fr,f1,60\nt1,m,d,a,en,de,f1,6o\n", "t1.csv:3: '6o' is no number"),
+        (f"{HEAD}\nt1,m,d,a,en,fr,f1,60\nt1,m,d,a,en,de,f1,6o\n", "t1.csv:3: '6o' is not a number"),
         (f"{HEAD}\nt1,m,d,a,en,fr,f1,60\nt1,m,d,a,en,fr,f1,61\n", "t1.csv:3: a second number for d m a en fr f1"),
         ("exhibit,model,dataset,method,target,metric,value\n", "has no column source"),
     ],

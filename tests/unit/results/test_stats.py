@@ -143,7 +143,7 @@ def test_with_five_seeds_and_one_the_difference_is_that_of_the_means() -> None:
     assert list(entry[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [1, 1, 1, 1]
     assert math.isnan(entry["sd"]), "one seed has no deviation"
     assert note[0].startswith(
-        "adapters and mlm-trg have different seeds (5 and 1): there the difference is that of their means"
+        "adapters and mlm-trg have different seeds (5 and 1): the entry is the difference of their means"
     )
 
 

@@ -38,5 +38,5 @@ def test_metrics_of_one_unit_share_it(
 
 def test_metrics_of_opposite_directions_cannot_be_compared() -> None:
     assert units.higher_is_better(["accuracy", "f1"]) and not units.higher_is_better(["loss"])
-    with pytest.raises(ValueError, match="accuracy and loss one is better when higher"):
+    with pytest.raises(ValueError, match="higher is better for some of accuracy and loss"):
         units.higher_is_better(["accuracy", "loss"])

@@ -218,7 +218,7 @@ def test_a_test_set_that_changed_is_noticed() -> None:
     about = {"one": compared("b", "a", (1, 2), ("fr",))}
     for term in about["one"]:
         write(term.cell, np.ones(5 if term.cell.method == "a" else 6))
-    with pytest.raises(ValueError, match="5 examples, other cells of task t on fr in claim one have 6"):
+    with pytest.raises(ValueError, match="5 examples, but other cells of task t on fr in claim one have 6"):
         verdicts.measure(about)
 
 

@@ -101,14 +101,3 @@ def of_encoder(method: dict[str, Any], encoder: dict[str, Any]) -> Study:
 def misfits(study: Study, encoder: str = "e") -> list[str]:
     """Why an encoder is not for the grid of `of_encoder`."""
     return study.encoders[encoder].problems_in(study, encoder, "g")
-
-
-TRANSLATED = (
-    TEXT.replace("languages: [en, fr]", "languages: [en, fr, qa1, qb1]")
-    .replace("source: [en], target: [mono, en-X]", "source: [en], target: [en, fr, en-fr], languages: [en, fr]")
-    .replace("  rt: {kind", "  mt: {kind: translation, options: {n: 100}}\n  rt: {kind")
-    .replace(
-        "groups:\n",
-        "  mt: {task: [mt], encoder: [mini], method: [full-ft, bitfit], source: [qa1-qb1], target: [qa1-qb1], seed: [1]}\ngroups:\n",
-    )
-)

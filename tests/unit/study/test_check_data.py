@@ -55,7 +55,7 @@ def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
         (
             "select: {task: xquad}",
             "select: {task: [xquad, copa]}",
-            "claims.one.select.task: one effect has one metric, but these tasks have squad-f1 and accuracy: state a claim for each",
+            "claims.one.select.task: an effect needs a single metric, but these tasks have squad-f1 and accuracy: write a claim for each",
         ),
         ("kind: copa,", "kind: copa, trained_on: xquad,", "unknown task with this head 'xquad'"),
         ("kind: copa,", "kind: copa, trained_on: copa,", "unknown task with this head 'copa'"),

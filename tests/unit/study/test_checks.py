@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from study_fixture import QA, TEXT, TRANSLATED, write
+from study_fixture import QA, TEXT, write
 
 from xlgrid.architectures import PRETRAINING
 from xlgrid.plan.load import load_study
@@ -301,27 +301,3 @@ def test_a_bitext_of_texts_with_customs_is_refused(tmp_path: Path) -> None:
 def test_a_language_stands_in_a_list_once(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, TEXT.replace(old, new, 1)))
-
-
-@pytest.mark.usefixtures("queries")
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "bitfit: {}",
-            "bitfit: {base: queries}",
-            r"grids\.mt\.method: bitfit is not for the encoder-decoders of task mt: name full-ft, bitfit",
-        ),
-        ("[qa1-qb1], target", "[en-qb1], target", r"grids\.mt: task mt cannot be generated in en"),
-        ("n: 100}}\n  rt", "bleu_tokenizer: 13b}}\n  rt", "unknown tokenizer of sacrebleu '13b', did you mean '13a'"),
-        (
-            "n: 100}}\n  rt",
-            "bleu_tokenizer: {qa1: char}}}\n  rt",
-            r"tasks\.mt\.options\.bleu_tokenizer: unknown language that the task generates 'qa1'",
-        ),
-    ],
-)
-def test_a_mistake_about_encoder_decoders_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in TRANSLATED
-    with pytest.raises(ValueError, match=message):
-        load_study(write(tmp_path, TRANSLATED.replace(old, new)))

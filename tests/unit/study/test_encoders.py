@@ -58,7 +58,7 @@ def test_the_first_layers_of_an_encoder_are_fewer_parameters(hub: str, tmp_path:
     left_out = (whole.num_hidden_layers - 6) / whole.num_hidden_layers
     assert half.num_hidden_layers == 6
     assert sizes[0].total - sizes[1].total == pytest.approx(left_out * sizes[0].passed, rel=0.01)
-    with pytest.raises(ValueError, match="asks for the first 40 layers, and the encoder has "):
+    with pytest.raises(ValueError, match="keeps the first 40 layers, but the encoder has "):
         HubEncoder(hub=hub, layers=40).configuration(tmp_path)
 
 

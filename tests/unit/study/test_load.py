@@ -32,11 +32,11 @@ from xlgrid.study.load import read_lineage
         ("languages: [en]}}", "languages: [en], bitext: [[en, fr]]}}", 4, "unknown language of this encoder 'fr'"),
         ("languages: [en]}}", "languages: [en], max_length: 40}}", 6, "too long for encoder mini"),
         ("options: {n: 100}", "options: {n: 100, max_dept: 1}", 6, "did you mean 'max_depth'"),
-        ("options: {n: 100}", "options: {max_depth: 5, rules: [0, 0]}", 6, "takes at least 5 rules"),
+        ("options: {n: 100}", "options: {max_depth: 5, rules: [0, 0]}", 6, "needs at least 5 rules"),
         ("kind: ruletaker", "kind: ruletakr", 6, "did you mean 'ruletaker'"),
         ("full-ft: {}", "full-ft: {options: {rank: 3}}", 8, "unknown option"),
         ("{lr: 2.0e-3}", "{lr: fast}", 12, "lr"),
-        ("{lr: 2.0e-3}", "{curriculum: [{max_dept: 1, share: 0.1}]}", 12, "did you mean 'max_depth'"),
+        ("{lr: 2.0e-3}", "{lrr: 2.0e-3}", 12, "did you mean 'lr'"),
         ("{method: bitfit}, set", "{source: enn}, set", 12, "did you mean 'en'"),
         ("{method: bitfit}, set", "{source: romnce}, set", 12, "did you mean 'romance'"),
         (

@@ -25,10 +25,9 @@ from xlgrid.plan.load import load_study
             "seed: [1], checkpoints: [5]}",
             "grids.main.checkpoints: cells of method full-ft are not evaluated",
         ),
-        ("full-ft: {}", "full-ft: {imported: {path: 'x/{language}'}}", "methods.full-ft.imported: .*base: queries"),
-        ("full-ft: {}", "full-ft: {imported: {path: 'x/{lang}'}}", "methods.full-ft.imported: .*'lang' in braces"),
-        ("full-ft: {}", "full-ft: {imported: {path: x, hub: y/z}}", "exactly one"),
-        ("full-ft: {}", "full-ft: {imported: {path: x}}", "'x' is the same for every language"),
+        ("full-ft: {}", "full-ft: {read: {folder: x}}", "methods.full-ft.read: only queries can be read"),
+        ("full-ft: {}", "full-ft: {raed: {folder: x}}", "unknown key 'raed', did you mean 'read'"),
+        ("full-ft: {}", "full-ft: {read: {}}", "methods.full-ft.read: `folder` is missing"),
         ("task: mlm,", "task: rt,", "methods.pair.start.task: unknown task of kind `mlm` 'rt' .there are: mlm."),
         ("  mlm: {kind: mlm}\n", "", "add `mlm: {kind: mlm}` to `tasks`"),
         (

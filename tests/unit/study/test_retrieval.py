@@ -41,7 +41,11 @@ def test_a_study_evaluates_pairs_without_training(tmp_path: Path) -> None:
             "nothing trains the head of tatoeba, so that there are no runs of method full-ft: put the task into a grid of its own",
         ),
         ("layer: 2", "layers: 2", "unknown key 'layers', did you mean 'layer'"),
-        ("layer: 2", "layer: -1", "options.layer: expected the number of a layer, from 0 up, or such numbers by"),
+        (
+            "layer: 2",
+            "layer: -1",
+            "options.layer: expected the number of a layer, at least 0, or a number for each size of encoder",
+        ),
         ("layer: 2", "layer: {12: last}", "as in {12: 8, 24: 14}, got {12: 'last'}"),
         ("layer: 2", "score: margin", "options.score: unknown value 'margin' (there are: cosine, ratio, distance)"),
         (

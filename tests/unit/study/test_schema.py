@@ -6,7 +6,6 @@ import pytest
 from study_fixture import QA, STARTED, TEXT, write
 
 from xlgrid.plan.load import load_plan, load_study
-from xlgrid.study.adapters import HubAdapters
 from xlgrid.study.schema import Study
 
 
@@ -51,12 +50,6 @@ def test_settings_of_mlm_runs_are_training_settings_like_any(tmp_path: Path) -> 
     study = load_study(write(tmp_path, STARTED.replace("training:\n", entry)))
     assert study.recipe("mlm", "mini", "query", "en-fr", 1).training.steps == 7
     assert study.recipe("rt", "mini", "pair", "en+en-fr", 1).training.steps is None
-
-
-def test_weights_are_read_under_the_names_that_others_gave() -> None:
-    imported = HubAdapters(hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"})
-    assert imported.named("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
-    assert imported.named("qu", "bert") == "Hub/bert-qu-wiki"
 
 
 GROUPED = (

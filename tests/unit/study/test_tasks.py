@@ -10,7 +10,7 @@ from xlgrid.study.tasks import TaskEntry
 def test_a_probe_of_data_that_are_not_generated_is_refused() -> None:
     data = {"local": "lot/{language}/{split}.jsonl"}
     TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "none"}})
-    with pytest.raises(ValidationError, match="only generated statements can have the probe context-only"):
+    with pytest.raises(ValidationError, match="the probe context-only needs generated statements"):
         TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "context-only"}})
 
 

@@ -211,12 +211,12 @@ def test_negation_of_another_entity_is_no_cycle():
 @pytest.mark.parametrize(
     ("bad", "cycle"),
     [
-        (theory("red anne", "not big ? -> big ?"), r"big\(anne\) rests on not big\(anne\);"),
+        (theory("red anne", "not big ? -> big ?"), r"big\(anne\) depends on not big\(anne\);"),
         (
             theory("red anne", "not big ? -> kind ?", "kind ? -> cold ?", "cold ? -> big ?"),
-            r"kind\(anne\) rests on not big\(anne\), which rests on cold\(anne\), which rests on kind\(anne\);",
+            r"kind\(anne\) depends on not big\(anne\), which depends on cold\(anne\), which depends on kind\(anne\);",
         ),
-        (theory("big anne", "not big ? -> big ?"), r"big\(anne\) rests on not big\(anne\);"),
+        (theory("big anne", "not big ? -> big ?"), r"big\(anne\) depends on not big\(anne\);"),
     ],
 )
 def test_a_theory_that_is_not_stratified_is_refused_naming_the_cycle(bad, cycle):
@@ -227,11 +227,11 @@ def test_a_theory_that_is_not_stratified_is_refused_naming_the_cycle(bad, cycle)
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (theory("not big anne"), r"a fact is positive and about one entity, got not big\(anne\)"),
-        (theory("big ?"), r"a fact is positive and about one entity, got big\(\?\)"),
-        (theory("big anne", "big ? -> not red ?"), r"a rule concludes something positive, got not red\(\?\)"),
+        (theory("not big anne"), r"a fact must be positive and about one entity, got not big\(anne\)"),
+        (theory("big ?"), r"a fact must be positive and about one entity, got big\(\?\)"),
+        (theory("big anne", "big ? -> not red ?"), r"the conclusion of a rule must be positive, got not red\(\?\)"),
         (Theory((), (Rule((), lit("big ?")),)), r"at least one condition, got none for big\(\?\)"),
-        (theory("big bob", "big ? -> see ? cat"), "names bob, cat but the entities are anne"),
+        (theory("big bob", "big ? -> see ? cat"), "mentions bob, cat, but the entities are anne"),
     ],
 )
 def test_other_theories_that_are_refused(bad, message):

@@ -56,10 +56,9 @@ def test_a_rule_concludes_nothing_that_a_statement_is_about():
         assert conclusion not in statement, text
 
 
-@pytest.mark.parametrize(("facts", "sentences"), [({}, {2, 3, 4}), ({"facts": (1, 1)}, {1})])
-def test_texts_have_from_the_least_to_the_most_facts(facts, sentences):
-    theories = texts("en", 200, rules=0.0, statements=0, **facts)
-    assert {text.count(".") for text in theories} == sentences
+def test_texts_have_from_two_to_four_facts():
+    theories = texts("en", 200, rules=0.0, statements=0)
+    assert {text.count(".") for text in theories} == {2, 3, 4}
 
 
 def test_texts_about_persons_take_two_of_them():

@@ -4,10 +4,11 @@ import pyarrow as pa
 import pytest
 from plugin_fixture import guessing as guessing
 
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.synthetic.natural import natural_codes
 from xlgrid.tasks import ALL_TASKS, TASKS, task
 
+HEADS = ALL_HEADS.own
 GENERATED = [kind for kind in ALL_TASKS.names() if ALL_TASKS.find(kind).generator]
 
 # For each head what a study writes, and a row of its data in a language.
@@ -119,7 +120,7 @@ def test_a_missing_value_names_its_row_and_column(kind):
         check(kind, table)
 
 
-LABELLED = [kind for kind in HEADS if described(kind).target and described(kind).head.name != "seq2seq"]
+LABELLED = [kind for kind in HEADS if described(kind).target and kind in WRONG]
 
 
 @pytest.mark.parametrize("kind", LABELLED)
@@ -179,7 +180,7 @@ def test_a_pair_takes_each_input_from_its_language(kind):
 
 
 def test_every_head_can_be_described():
-    assert set(STUDY) == set(HEADS)
+    assert set(STUDY) >= set(HEADS)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +238,7 @@ def test_a_named_task_with_labels_of_words_may_have_others():
         ("mlm", {"inputs": ["a", "b", "c"]}, "`inputs` has 3 columns, expected 1 or 2"),
         ("mlm", {"target": "a"}, "there is no answer to predict, so leave out `target`"),
         ("mlm", {"labels": ["x", "y"]}, "there are no labels, so leave out `labels`"),
-        ("choice", {"labels": ["1", "2"]}, "`labels` has 2 names for 3 `choices`: give one for each"),
+        ("choice", {"labels": ["1", "2"]}, "`labels` has 2 names for 3 `choices`: give one name for each choice"),
     ],
 )
 def test_columns_that_do_not_suit_the_head_are_refused(kind, change, problem):
@@ -277,7 +278,6 @@ def test_tasks_have_as_many_examples_as_before_where_a_study_does_not_say() -> N
         "mlqa": 10000,
         "copa": 10000,
         "siqa": 10000,
-        "translation": 10000,
         "tatoeba": 10000,
         "bucc": 10000,
     }

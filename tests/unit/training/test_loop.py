@@ -22,11 +22,7 @@ import surprisal
 import torch
 from safetensors.torch import load_file, save_file
 from tokens_fixture import write
-from transformers import (
-    BertForSequenceClassification,
-    XLMRobertaConfig,
-    XLMRobertaForMaskedLM,
-)
+from transformers import BertForSequenceClassification
 
 from xlgrid.base import provenance
 from xlgrid.data import batches
@@ -658,17 +654,6 @@ def test_the_learning_rate_rises_and_falls_linearly() -> None:
     settings = Training(lr=1.0, warmup=0.2)
     rates = [learning_rate(settings, step, 10) for step in range(10)]
     assert rates == pytest.approx([1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
-
-
-def test_a_classifier_begins_with_the_dense_layer_of_the_lm_head(encoder: Path, tokens: Path, tmp_path: Path) -> None:
-    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    lm = XLMRobertaForMaskedLM(XLMRobertaConfig(vocab_size=40, max_position_embeddings=40, pad_token_id=1, **size))
-    lm.save_pretrained(tmp_path / "xlmr")
-    loop = Loop(recipe(head="lm-head"), tmp_path / "xlmr", [tokens], [tokens], tmp_path / "run")
-    for name in ("weight", "bias"):
-        assert torch.equal(getattr(loop.model.classifier.dense, name), getattr(lm.lm_head.dense, name))
-    with pytest.raises(ValueError, match="`head: lm-head` needs an XLM-R"):
-        train(recipe(head="lm-head"), encoder, [tokens], [tokens], tmp_path / "bert")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.training import schedule
-from xlgrid.training.recipe import Phase, Training
+from xlgrid.training.recipe import Training
 
 
 def taken(tokens: Tokens, **settings: Any) -> list[Ints]:
@@ -44,40 +44,6 @@ def test_epochs_and_seeds_differ_and_repeat() -> None:
 
     assert order(1, 0) == order(1, 0)
     assert len({tuple(order(*at)) for at in [(1, 0), (1, 1), (2, 0)]}) == 3
-
-
-def test_a_phase_admits_only_what_it_says_for_its_share(tmp_path: Path) -> None:
-    tokens = batches.read(write(tmp_path / "t.arrow", rows(30), depths=[i % 4 for i in range(30)]))
-    steps = taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=0), Phase(share=0.25, max_depth=1)))
-    assert len(steps) == 40
-    depths = tokens.columns["depth"]
-    assert {int(depths[i]) for b in steps[:20] for i in b} == {0}
-    assert {int(depths[i]) for b in steps[20:30] for i in b} == {0, 1}
-    assert {int(depths[i]) for b in steps[30:] for i in b} == {0, 1, 2, 3}
-
-
-@pytest.mark.parametrize(
-    ("depths", "message"), [([2] * 5, "no example has a proof depth of at most 1"), (None, "no column `depth`")]
-)
-def test_an_impossible_phase_is_explained(tmp_path: Path, depths: list[int] | None, message: str) -> None:
-    tokens = batches.read(write(tmp_path / "t.arrow", rows(5), depths=depths))
-    with pytest.raises(ValueError, match=message):
-        taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=1),))
-
-
-def test_a_curriculum_leaves_steps_for_everything(tmp_path: Path) -> None:
-    tokens = batches.read(write(tmp_path / "t.arrow", rows(5), depths=[0] * 5))
-    with pytest.raises(ValueError, match="takes 40 steps of 40"):
-        taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=0),) * 2)
-
-
-def test_epochs_of_a_phase_come_before_those_over_everything(tmp_path: Path) -> None:
-    """Of 30 examples 8 have depth 0: three passes over these in batches of four, then two over all."""
-    tokens = batches.read(write(tmp_path / "t.arrow", rows(30), depths=[i % 4 for i in range(30)]))
-    steps = taken(tokens, epochs=2, batch_size=4, curriculum=(Phase(epochs=3, max_depth=0),))
-    assert len(steps) == 3 * 2 + 2 * 8
-    assert np.bincount(np.concatenate(steps[:6])).tolist()[::4] == [3] * 8
-    assert np.bincount(np.concatenate(steps[6:])).tolist() == [2] * 30
 
 
 def test_a_batch_has_as_many_examples_as_asked_for(tmp_path: Path) -> None:
@@ -118,20 +84,13 @@ def test_languages_of_a_mix_are_drawn_equally_where_its_rows_are_in_turns(tmp_pa
         assert np.bincount(mixed.parts[np.concatenate(steps[first : first + schedule.POOL])]).tolist() == [80, 80]
 
 
-@pytest.mark.parametrize("phase", [{}, {"share": 0.5, "epochs": 3}])
-def test_a_phase_has_one_length(phase: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="exactly one"):
-        Phase.model_validate({"max_depth": 0, **phase})
-
-
 @given(
     st.integers(1, 3000),
     st.integers(1, 64),
     st.floats(0.5, 5),
-    st.sampled_from([(), (Phase(epochs=2, max_depth=0),), (Phase(share=0.5, max_depth=0),)]),
 )
-def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curriculum: tuple[Phase, ...]) -> None:
-    training = Training(epochs=epochs, batch_size=batch, curriculum=curriculum)
+def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float) -> None:
+    training = Training(epochs=epochs, batch_size=batch)
     tokens = Tokens(
         head="sequence",
         label_names=("no", "yes"),
@@ -142,14 +101,9 @@ def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curricul
         languages=("en",),
         language_of=np.zeros((n, 2), np.int16),
         vocabulary=Vocabulary(5, 1, (0,)),
-        columns={"depth": np.zeros(n, int)},
+        columns={},
     )
-    steps = schedule.training_length(training, n, 5, {})[0]
-    try:
-        assert steps == schedule.plan(tokens, training, seed=1).steps
-    except ValueError as error:
-        # A study of one step has no halves.
-        assert steps == 1 and "the curriculum takes" in str(error)
+    assert schedule.training_length(training, n, 5, {})[0] == schedule.plan(tokens, training, seed=1).steps
 
 
 @pytest.mark.parametrize(
@@ -159,10 +113,8 @@ def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curricul
         ({"steps": 50, "batch_tokens": 1000}, (50, 500)),
         ({"epochs": 2, "batch_tokens": 1000}, (20, 200)),
         ({"epochs": 1, "batch_size": 30}, (4, 100)),
-        ({"epochs": 1, "batch_size": 10, "curriculum": [{"epochs": 2, "max_depth": 1}]}, (20, 200)),
-        ({"epochs": 1, "batch_size": 10, "curriculum": [{"epochs": 2, "max_depth": 9}]}, (30, 300)),
     ],
 )
 def test_length_of_a_training_of_100_examples_of_100_tokens(options: dict[str, Any], expected: tuple[int, int]) -> None:
-    """Steps and examples; depths 0 to 3 are equally frequent."""
-    assert schedule.training_length(Training(**options), 100, 100, {"max_depth": 3}) == expected
+    """Steps and examples."""
+    assert schedule.training_length(Training(**options), 100, 100, {}) == expected

@@ -1,12 +1,13 @@
-"""Training data that a run of the study labels, in a mix that takes each of its languages whole."""
+"""Training data that a run of the study labels, in a mix that takes each of its languages whole; and bitext of OPUS."""
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from project import FEW, SIZES, planned, project, succeeds
+from project import FEW, SIZES, planned, project, small, succeeds
 
 from xlgrid.data.formats import notes
 from xlgrid.data.generated import make_data, make_meanings
@@ -74,3 +75,26 @@ def test_another_teacher_makes_the_data_anew(folder: Path) -> None:
     (folder / "studies/demo.yaml").write_text(json.dumps(changed))
     jobs = planned(folder, CELL)
     assert (jobs["train"], jobs["label_data"], jobs["evaluate"]) == (2, 1, 1) and "fetch_unlabelled" not in jobs
+
+
+@pytest.mark.slow
+def test_the_bitext_of_a_pair_comes_out_of_archives_which_are_gone_afterwards(tmp_path: Path) -> None:
+    server, folder = tmp_path / "server", tmp_path / "project"
+    (server / "OPUS-Books/v1").mkdir(parents=True)
+    with zipfile.ZipFile(server / "OPUS-Books/v1/de-en.txt.zip", "w") as archive:
+        for code in ("de", "en"):
+            archive.writestr(f"Books.de-en.{code}", "".join(f"{code} {i}\n" for i in range(30)))
+    url = f"{server.as_uri()}/OPUS-{{corpus}}/{{pair}}.txt.zip"
+    downloads = {
+        "opus/{pair}/{split}.jsonl": {"url": url, "corpora": {"Books/v1": ["de", "en"]}},
+        # The entry above wins over this one.
+        "{folder}/{pair}/{split}.jsonl": {"by_hand": "ask"},
+    }
+    project(folder, small() | {"downloads": downloads})
+    succeeds(folder, "snakemake --cores 2 opus/en-de/train.jsonl opus/en-de/dev.jsonl")
+    rows = [
+        json.loads(line) for split in ("train", "dev", "test") for line in (folder / f"opus/en-de/{split}.jsonl").open()
+    ]
+    assert len(rows) == 30 and all(row["first"].removeprefix("en") == row["second"].removeprefix("de") for row in rows)
+    assert not [*(folder / "downloads").rglob("*.zip")]
+    assert "OPUS-Books/v1/de-en.txt.zip" in (folder / "hub.lock.yaml").read_text()

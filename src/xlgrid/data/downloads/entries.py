@@ -1,19 +1,19 @@
 """The key `downloads` of a study: how to get files that are not on the Hub, from an address or by hand."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Self
+from collections.abc import Iterable, Iterator, Mapping
+from glob import escape, glob
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, SerializeAsAny, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from xlgrid.base.names import unknown
+from xlgrid.base.plugins import Extensible
 from xlgrid.base.settings import Strict
-from xlgrid.languages.sources import Target
 
 # The folder for archives. An archive is deleted once all required files have been extracted.
 ARCHIVES = "downloads"
-# The end of the path of bitext. One job makes the files of all splits.
-SPLIT_FILES = "/{split}.jsonl"
 _BRACES = re.compile(r"\{(\w+)\}")
 _ADDRESS = re.compile(r"(https?|ftp|file)://[^\s#]+")
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -28,32 +28,21 @@ class Download(Strict):
         downloads:
           "cc100/{code}.txt.xz": {url: "https://data.statmt.org/cc-100/{code}.txt.xz"}
           mine/pytorch_model.bin: {url: "https://example.org/mine.tar.gz", member: pytorch_model.bin}
-          "opus/{pair}/{split}.jsonl":
-            url: "https://object.pouta.csc.fi/OPUS-{corpus}/moses/{pair}.txt.zip"
-            corpora: {Europarl/v8: [de, en, fr], Bianet/v1: [en, tr]}
           "translations/{language}.jsonl": {by_hand: "translate the training set, for instance with ..."}
-
-    With `corpora`, the sentences of a pair of languages come from the archives of all corpora that have this pair. The
-    columns are `first` and `second`. `dev` and `test` each get 1,000 pairs of sentences, or a tenth of the different
-    pairs if there are fewer than 10,000; `train` gets the others. A pair with a sentence that is empty or not in UTF-8
-    is left out.
     """
+
+    # The rules that make the files.
+    rules: ClassVar[tuple[str, ...]] = ("download", "unpack", "by_hand")
 
     url: str | None = Field(
         default=None,
         description="the address of the file, or of the archive that contains it. Names in braces have the same values "
-        "as in the path of the file. With `corpora`, `{corpus}` is the corpus, and `{pair}` is the pair with the codes "
-        "and in the order of OPUS",
+        "as in the path of the file",
     )
     member: str | None = Field(
         default=None,
         description="the path of the file in the archive (zip, tar, tar.gz, tar.bz2, tar.xz) at `url`, or the end of "
         "the path; may contain names in braces",
-    )
-    corpora: dict[str, list[str]] = Field(
-        default={},
-        description="corpus and version on OPUS: the languages of the corpus by their codes on OPUS, if it has all of "
-        "their pairs; otherwise, its pairs (de-en). The code `zh_cn` is used for the language zh, too",
     )
     sha256: str | None = Field(
         default=None,
@@ -88,15 +77,13 @@ class Download(Strict):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.url is None:
-            for key in ("member", "corpora", "sha256"):
-                if getattr(self, key):
+            for key in type(self).model_fields:
+                if key != "by_hand" and getattr(self, key):
                     raise ValueError(
                         f"`{key}` describes the file at `url`, which is missing: give the address as `url`"
                     )
             if not self.by_hand:
                 raise ValueError("give the address of the file as `url`, or say as `by_hand` how a person gets it")
-        if self.corpora and self.member:
-            raise ValueError("archives of `corpora` have a file for each language: leave out `member`")
         if self.sha256 and _BRACES.search(self.url or ""):
             raise ValueError("`sha256` is the checksum of one file, and `url` is the address of several: leave it out")
         return self
@@ -106,12 +93,12 @@ class Download(Strict):
         """The rule that makes the files."""
         if self.url is None:
             return "by_hand"
-        return "join_bitext" if self.corpora else "unpack" if self.member else "download"
+        return "unpack" if self.member else "download"
 
     @property
     def has_archives(self) -> bool:
         """Whether the files are taken out of archives."""
-        return bool(self.member or self.corpora)
+        return self.member is not None
 
     @property
     def options(self) -> list[str]:
@@ -123,18 +110,81 @@ class Download(Strict):
         """The mistakes in the path of the files, and in settings that do not fit the path."""
         if path.startswith(("/", "~", "results/", f"{ARCHIVES}/")) or ".." in path.split("/"):
             yield f"{path} has to be a path from the folder of the project, outside results/ and {ARCHIVES}/"
-        known = [*dict.fromkeys(_BRACES.findall(path))]
-        if self.corpora:
-            if not path.endswith(SPLIT_FILES) or known not in (["pair", "split"], ["language", "split"]):
-                yield f"bitext of `corpora` has a path such as 'opus/{{pair}}{SPLIT_FILES}', got {path!r}"
-            known = ["corpus", "pair"]
+        known = self.names(path)
         for key in ("url", "member"):
             for name in _BRACES.findall(getattr(self, key) or ""):
                 if name not in known:
                     yield unknown(f"name in the braces of `{key}`", name, known)
-        for corpus in self.corpora:
-            if not re.fullmatch(r"[^/\s]+/[^/\s]+", corpus):
-                yield f"a corpus has a name and a version on OPUS, such as Europarl/v8, got {corpus!r}"
+
+    def names(self, path: str) -> list[str]:
+        """The names in braces that `url` and `member` may have: those in the path of the files."""
+        return [*dict.fromkeys(_BRACES.findall(path))]
+
+    def urls(self, values: Mapping[str, str]) -> list[str]:
+        """The addresses from which a file is made; none if a person must get it, or if there is none for it.
+
+        Args:
+            values: name in braces -> its value in the path of the file.
+        """
+        return [] if self.url is None else [filled(self.url, values)]
+
+    def lacking(self, path: str, values: Mapping[str, str]) -> str | None:
+        """Why a file cannot be made, and what to do; None if it can."""
+        return None
+
+    def outputs(self, path: str, others: Iterable[str]) -> str:
+        """A regular expression for what the rule makes: the files of a path.
+
+        A file that a person got is not an output of a rule, so that Snakemake never deletes it to make it again.
+
+        Args:
+            others: the paths of entries that win over this one. Their files are left out.
+        """
+        there = sorted(glob(re.sub(r"\{\w+\}", "*", escape(path)))) if self.url is None else ()
+        return none_of([*map(re.escape, there), *map(regex, others)]) + regex(path)
+
+    def archives(self) -> str:
+        """A regular expression for the paths of the archives below `ARCHIVES`."""
+        return regex(address(str(self.url)))
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        if cls is Download:
+            for key, kind in ALL_DOWNLOADS.own.items():
+                of_kind = handler.resolve_ref_schema(handler(kind.__pydantic_core_schema__))
+                schema["properties"][key] = of_kind["properties"][key]
+        return schema
+
+
+# A package adds a key by a subclass of `Download`, an entry point whose name is the key.
+ALL_DOWNLOADS = Extensible[type[Download]](
+    "key of a download",
+    "xlgrid.downloads",
+    {},
+    fits=lambda name, value: isinstance(value, type) and issubclass(value, Download) and name in value.model_fields,
+    expected="a subclass of xlgrid.data.downloads.Download with a field of this name",
+)
+
+
+def entry_of(fields: Any) -> Any:
+    """The entry that a mapping from a study describes. Any other value, such as a `Download`, is returned.
+
+    Raises:
+        ValueError: nobody has a key (the message names the nearest), or a value is wrong.
+    """
+    if not isinstance(fields, Mapping):
+        return fields
+    added = {key: kind for key in fields if key not in Download.model_fields and (kind := ALL_DOWNLOADS.get(str(key)))}
+    known = [*Download.model_fields, *ALL_DOWNLOADS.names()]
+    if strange := {str(key): unknown("key", str(key), known) for key in fields if key not in (*known, *added)}:
+        raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(strange.values()), "keys": strange})
+    # A key of a package with the value null counts as absent.
+    stated = {key: value for key, value in fields.items() if key not in added or value is not None}
+    return next((kind for key, kind in added.items() if key in stated), Download).model_validate(stated)
+
+
+AnyDownload = Annotated[SerializeAsAny[Download], BeforeValidator(entry_of, json_schema_input_type=Download)]
 
 
 class MatchedEntry(NamedTuple):
@@ -152,13 +202,8 @@ class MatchedEntry(NamedTuple):
 
     @property
     def urls(self) -> list[str]:
-        """The addresses from which the file is made; none if a person must get it, or if no corpus has the pair."""
-        if self.entry.url is None:
-            return []
-        if not self.entry.corpora:
-            return [filled(self.entry.url, self.values)]
-        pairs = ((corpus, pair) for corpus in self.entry.corpora for pair in self._pairs(corpus))
-        return [filled(self.entry.url, {"corpus": corpus, "pair": pair}) for corpus, pair in pairs]
+        """The addresses from which the file is made; see `Download.urls`."""
+        return self.entry.urls(self.values)
 
     @property
     def member(self) -> str | None:
@@ -166,34 +211,9 @@ class MatchedEntry(NamedTuple):
         return self.entry.member and filled(self.entry.member, self.values)
 
     @property
-    def pair(self) -> str:
-        """The pair of languages of bitext."""
-        return self.values.get("pair") or self.values["language"]
-
-    @property
     def problem(self) -> str | None:
         """Why the file cannot be made, and what to do; None if it can."""
-        if self.entry.corpora and not self.urls:
-            return f"none of the `corpora` of {self.path} has {self.pair}: add one that has it, or leave out the pair"
-        return None
-
-    def _pairs(self, corpus: str) -> Iterator[str]:
-        """The names on OPUS of the pair in a corpus, such as `en-zh_cn`."""
-        members, codes = self.entry.corpora[corpus], Target(self.pair).languages
-        if len(codes) < 2:
-            return
-        first, second = codes
-        yield from (
-            member for member in members if "-" in member and {*map(_language, member.split("-"))} == {first, second}
-        )
-        for one in (member for member in members if _language(member) == first):
-            for other in (member for member in members if _language(member) == second):
-                yield "-".join(sorted((one, other)))
-
-
-def _language(code: str) -> str:
-    """The language of a code on OPUS: `zh_cn` -> `zh`."""
-    return code.partition("_")[0]
+        return self.entry.lacking(self.path, self.values)
 
 
 def find(downloads: Mapping[str, Download], file: str) -> MatchedEntry | None:
@@ -218,6 +238,13 @@ def winners(downloads: Mapping[str, Download], path: str) -> list[str]:
 def regex(path: str) -> str:
     """A regular expression, without groups, that matches the files of a path with names in braces."""
     return "".join("[^/]+" if i % 2 else re.escape(part) for i, part in enumerate(_BRACES.split(path)))
+
+
+def none_of(expressions: Iterable[str], end: str = "") -> str:
+    """A negative lookahead: with this before it, a regular expression matches no text that one of `expressions`
+    followed by `end` matches."""
+    joined = "|".join(expressions)
+    return joined and f"(?!(?:{joined}){end}$)"
 
 
 def _named(path: str) -> str:

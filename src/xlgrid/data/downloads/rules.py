@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from glob import escape, glob
 from typing import NamedTuple
 
-from xlgrid.data.downloads.entries import ARCHIVES, SPLIT_FILES, Download, MatchedEntry, address, find, regex, winners
-from xlgrid.data.origins.origin import SPLITS
+from xlgrid.data.downloads.entries import ARCHIVES, Download, MatchedEntry, address, find, winners
 
 
 class Archive(NamedTuple):
@@ -32,25 +30,17 @@ class Downloads:
     def regex(self, rule: str) -> str:
         """A regular expression that matches the files that a rule makes.
 
-        A file that a person got is not an output of any rule, so that Snakemake never deletes it to make it again. If
-        several entries match a file, only the rule of the entry that wins makes it.
+        If several entries match a file, only the rule of the entry that wins makes it.
 
         Args:
-            rule: download, unpack, join_bitext, by_hand, or download_archive, whose files are the addresses of archives.
+            rule: one of `Download.rules`, or download_archive, whose files are the addresses of archives.
         """
         expressions = []
         for path, entry in self.entries.items():
-            others = winners(self.entries, path)
             if rule == "download_archive" and entry.has_archives:
-                expressions.append(_place_of_archives(entry))
-            elif rule == "join_bitext" == entry.rule:
-                # One job writes all splits in a folder. It must not overwrite a split that has another entry.
-                folders = [other.rpartition("/")[0] for other in others if _has_split(other)]
-                folder = path.removesuffix(SPLIT_FILES)
-                expressions.append(_none_of(map(regex, folders), r"(?:/[^/]+\.jsonl)?") + regex(folder))
+                expressions.append(entry.archives())
             elif rule == entry.rule:
-                there = sorted(glob(re.sub(r"\{\w+\}", "*", escape(path)))) if rule == "by_hand" else ()
-                expressions.append(_none_of([*map(re.escape, there), *map(regex, others)]) + regex(path))
+                expressions.append(entry.outputs(path, winners(self.entries, path)))
         return "|".join(expressions) or "(?!)"
 
     def find(self, file: str) -> MatchedEntry:
@@ -81,27 +71,7 @@ class Downloads:
             ValueError: no entry has such an archive.
         """
         for entry in self.entries.values():
-            if entry.has_archives and re.fullmatch(_place_of_archives(entry), place):
+            if entry.has_archives and re.fullmatch(entry.archives(), place):
                 scheme = str(entry.url).partition("://")[0]
                 return Archive(f"{scheme}://{'/' if scheme == 'file' else ''}{place}", entry)
         raise ValueError(f"no study has an archive at {place} in `downloads`")
-
-
-def _none_of(expressions: Iterable[str], end: str = "") -> str:
-    """A negative lookahead: with this before it, a regular expression matches no text that one of `expressions`
-    followed by `end` matches."""
-    joined = "|".join(expressions)
-    return joined and f"(?!(?:{joined}){end}$)"
-
-
-def _has_split(path: str) -> bool:
-    """Whether a path of `downloads` matches a file that `join_bitext` writes, such as `{split}.jsonl` or
-    `dev.jsonl`."""
-    name = regex(path.rpartition("/")[2])
-    return any(re.fullmatch(name, f"{split}.jsonl") for split in SPLITS)
-
-
-def _place_of_archives(entry: Download) -> str:
-    """A regular expression that matches the paths of an entry's archives. A corpus is a name and a version:
-    `Europarl/v8`."""
-    return regex(address(str(entry.url)).replace("{corpus}", "{corpus}/{version}"))

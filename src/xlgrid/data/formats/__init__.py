@@ -1,4 +1,4 @@
-"""Read files of all supported types: `tables` reads any of them, `files` opens them, and each other module reads one
+"""Read files of all supported types: `tables` reads all of them, `files` opens them, and each other module reads one
 type."""
 
 from xlgrid.data.formats.columns import batch_rows, check_columns

@@ -1,4 +1,4 @@
-"""Columns of tables, whatever the type of their file."""
+"""The columns of tables, for all types of files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

@@ -1,6 +1,6 @@
-"""Tables of text: csv, with commas between values, and tsv, with tabs; with the names of the columns in the first line or without.
+"""Read tables of text: csv, with commas between values, and tsv, with tabs. The first line may have names of columns.
 
-All values are text, whatever they look like: `01` is no number, and `NA` is a word, unless a study says that it stands for a missing value.
+All values are text: `01` is not a number, and `NA` is a word, unless a study lists it as a missing value.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import csv
 
-# Bytes of a file that are read at once. No row may be longer.
+# The number of bytes of a file that are read at once, which is the maximum length of a row.
 _BLOCK = 2**24
 
 
@@ -25,8 +25,8 @@ def read_delimited(path: Path, reading: Reading) -> "pa.Table":
     """All rows of a csv or tsv file. Values that `reading` counts as missing are null.
 
     Raises:
-        ValueError: the file is damaged or not in UTF-8, two columns have one name, or a row has another number of columns
-            than the first one, or than `reading` names.
+        ValueError: the file is damaged or not in UTF-8, two columns have the same name, or the number of columns of a
+            row differs from the first row or from `reading`.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -48,10 +48,11 @@ def read_delimited(path: Path, reading: Reading) -> "pa.Table":
 
 
 def delimited_rows(path: Path, columns: Sequence[str], reading: Reading) -> Generator[tuple[Any, ...], None, None]:
-    """The values of some columns in each row of a csv or tsv file, of which none is missing: an empty value is an empty text.
+    """The values of some columns in each row of a csv or tsv file. No value is missing: an empty value is an empty
+    text.
 
     Raises:
-        ValueError: a column is missing, or as `read_delimited`.
+        ValueError: a column is missing, or `read_delimited` raises it.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -60,7 +61,7 @@ def delimited_rows(path: Path, columns: Sequence[str], reading: Reading) -> Gene
     with _errors_named(path, reading):
         present = _names(path, reads, parses)
         check_columns(columns, present, str(path))
-        # In a file of one column, an empty line is an empty value, and the rows of parallel files stay side by side.
+        # In a file with one column, an empty line is an empty value, so that row i of parallel files stays row i.
         parses.ignore_empty_lines = len(present) > 1
         converts = csv.ConvertOptions(
             include_columns=list(dict.fromkeys(columns)),
@@ -81,12 +82,12 @@ def _names(path: Path, reads: "csv.ReadOptions", parses: "csv.ParseOptions") -> 
 
 
 def _options(path: Path, reading: Reading) -> tuple["csv.ReadOptions", "csv.ParseOptions", list[str]]:
-    """How Arrow reads and parses a file, and the names of its columns where it has no header."""
+    """The options with which Arrow reads and parses a file, and the names of its columns if it has no header."""
     from pyarrow import csv
 
     is_tsv = type_of(path) == ".tsv"
     quotes = not is_tsv if reading.quotes is None else reading.quotes
-    # Arrow wants names that differ, so a column that is not read gets its number.
+    # Arrow needs distinct names, so a column that is not read is named by its number.
     names = [f"{name}{number}" if name == UNREAD else name for number, name in enumerate(reading.columns)]
     # With threads, errors do not name the row.
     reads = csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names or None)
@@ -110,7 +111,7 @@ def _errors_named(path: Path, reading: Reading) -> Iterator[None]:
         if reading.columns:
             problem += f"; `columns` in `data` names {len(reading.columns)}"
         if type_of(path) == ".csv" and isinstance(error, ValueError) and reading.quotes is not False:
-            problem += "; a value with a comma or a quotation mark in it stands in double quotes"
+            problem += "; put a value with a comma or a quotation mark in double quotes"
         if type_of(path) == ".tsv" and not reading.quotes:
-            problem += "; if values stand in double quotes, set `quotes: true` in `data`"
+            problem += "; if values are in double quotes, set `quotes: true` in `data`"
         raise damaged(path, problem) from error

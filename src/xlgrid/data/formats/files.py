@@ -38,9 +38,9 @@ class Reading(NamedTuple):
     """Settings for reading a file that its name does not determine.
 
     Attributes:
-        columns: the names of the columns of a file without a header, in their order (csv, tsv, and files of words). `UNREAD` stands
-            for a column that is not read; () for a file with a header.
-        quotes: whether a value of csv or tsv may stand in double quotes; None: in csv, but not in tsv.
+        columns: the names of the columns of a file without a header, in their order (csv, tsv, and files of words); ()
+            for a file with a header. `UNREAD` is the name of columns that are not read.
+        quotes: whether values of csv or tsv may be in double quotes; None: in csv, but not in tsv.
         missing: the values of csv and tsv that are read as missing, unless they are in quotes.
         words: for a task with words, the names of the columns with the words and with their labels, if the words have
             labels; () for other tasks.
@@ -54,12 +54,12 @@ class Reading(NamedTuple):
 
 # The name of a column that is not read.
 UNREAD = "_"
-# The default: the suffix of a file's name alone determines how it is read.
+# The default: only the suffix of a file's name determines how it is read.
 BY_NAME = Reading()
 
 
 def type_of(path: str | Path) -> str:
-    """The end of a file's name that says its type, such as `.tsv` of `en.tsv.gz`."""
+    """The suffix of a file's name that shows its type, such as `.tsv` of `en.tsv.gz`."""
     path = Path(path)
     return path.with_suffix("").suffix if path.suffix in COMPRESSIONS else path.suffix
 
@@ -82,19 +82,19 @@ def has_words(path: str | Path, reading: Reading) -> bool:
 
 
 def listed(types: tuple[str, ...]) -> str:
-    """Types of files, as errors list them."""
-    return f"{', '.join(types[:-1])} or {types[-1]}, of which all but {PARQUET} may be compressed ({', '.join(COMPRESSIONS)})"
+    """A list of types of files for errors."""
+    return f"{', '.join(types[:-1])} or {types[-1]}; all except {PARQUET} may be compressed ({', '.join(COMPRESSIONS)})"
 
 
 def existing(path: str | Path, types: tuple[str, ...], hint: str = "") -> Path:
-    """The path of a file that has contents and a type that is read.
+    """The path of a file, after checks that it exists, is not empty and has a supported type.
 
     Args:
-        hint: what the error about another type says at its end.
+        hint: the end of the error about another type.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is of another type, empty, or a pointer of Git LFS.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file has another type, is empty, or is a pointer of Git LFS.
     """
     path = Path(path)
     if not path.exists():
@@ -110,14 +110,14 @@ def existing(path: str | Path, types: tuple[str, ...], hint: str = "") -> Path:
 
 
 def damaged(path: Path, problem: str) -> Damaged:
-    """The error about a file. The workflow itself writes parquet only; all other files are the user's."""
+    """The error about a file. The workflow itself writes only parquet; all other files belong to the user."""
     if path.suffix == PARQUET:
         return Damaged(f"{path} {problem}; fetch, copy or make it again", path)
     return Damaged(f"{path} {problem}; mend it")
 
 
 class _Decompressed(io.RawIOBase):
-    """The bytes of a file, decompressed. A damaged file raises `Damaged`, whatever the decompressor raises."""
+    """The decompressed bytes of a file. A damaged file raises `Damaged` for all errors of the decompressor."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.count = path, 0
@@ -140,12 +140,13 @@ class _Decompressed(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            # Unlike `read`, this returns what was decompressed before the damage.
+            # Unlike `read`, this returns the bytes that were decompressed before the damage.
             content = self.file.read1(len(buffer))
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             place = " of its decompressed contents" if self.path.suffix in COMPRESSIONS else ""
             raise Damaged(
-                f"{self.path} is damaged or cut short after byte {self.count:,}{place} ({error}); copy or download it again"
+                f"{self.path} is damaged or cut short after byte {self.count:,}{place} ({error}); copy or download it "
+                "again"
             ) from error
         buffer[: len(content)] = content
         self.count += len(content)
@@ -157,10 +158,10 @@ class _Decompressed(io.RawIOBase):
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A file of text, decompressed, as bytes.
+    """A file of text, opened as decompressed bytes.
 
     Raises:
-        Damaged: the file is empty, its name does not say how it is compressed, or it is in UTF-16 or UTF-32;
+        Damaged: the file is empty, its name does not show how it is compressed, or it is in UTF-16 or UTF-32;
             while reading: the compression is damaged, or the file cannot be read.
     """
     with path.open("rb") as file:
@@ -169,11 +170,11 @@ def opened(path: Path) -> IO[bytes]:
     if kind in _OTHERS:
         raise Damaged(f"{path} is {_OTHERS[kind]}")
     if kind and kind != path.suffix:
-        raise Damaged(f"{path} is compressed, and its name does not say so: end the name in {kind}")
+        raise Damaged(f"{path} is compressed, but its name does not show it: end the name in {kind}")
     if start and not kind and path.suffix in COMPRESSIONS:
         raise Damaged(
-            f"{path} is damaged or not a {path.suffix} file, as its first bytes show: if it is not compressed, leave {path.suffix} out of its "
-            "name, else copy or download it again"
+            f"{path} is damaged or not a {path.suffix} file, as its first bytes show: if it is not compressed, remove "
+            f"{path.suffix} from its name, otherwise copy or download it again"
         )
     reader = io.BufferedReader(_Decompressed(path), 2**16)
     first = reader.peek(_START)[:_START]
@@ -181,13 +182,14 @@ def opened(path: Path) -> IO[bytes]:
         raise damaged(path, "is empty")
     if encoding := _other_encoding(first):
         raise Damaged(
-            f"{path} is in {encoding}, and only UTF-8 is read: save it in UTF-8, for instance with `iconv -f {encoding} -t UTF-8`"
+            f"{path} is in {encoding}, but must be in UTF-8: save it in UTF-8, for instance with `iconv -f {encoding} "
+            "-t UTF-8`"
         )
     return cast(IO[bytes], reader)
 
 
 def _other_encoding(start: bytes) -> str:
-    """The encoding of a file with these first bytes if it is UTF-16 or UTF-32, else ""."""
+    """The encoding of a file from its first bytes if it is UTF-16 or UTF-32; otherwise ""."""
     # UTF-32 is tested first, because its byte order mark begins with the mark of UTF-16.
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "UTF-32"
@@ -201,11 +203,10 @@ def _other_encoding(start: bytes) -> str:
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Number, counted from 1, and text of each line of a file, without the characters that end the line.
+    """The number, counted from 1, and the text of each line of a file, without the characters that end the line.
 
     Raises:
-        Damaged: a line is not UTF-8; the message has the numbers of the line and of the byte in it. Or the file cannot be read, as
-            `opened` says.
+        Damaged: `opened` raises it, or a line is not UTF-8. The message has the numbers of the line and of the byte.
     """
     with opened(path) as file:
         # The file is read as bytes, because only "\n" ends a line, and no other line separator of Unicode.
@@ -216,6 +217,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
             except UnicodeDecodeError as error:
                 damage = " or damaged" if path.suffix in COMPRESSIONS else ""
                 raise Damaged(
-                    f"{path}, line {number}, byte {error.start + 1}: not UTF-8{damage} (0x{line[error.start]:02X}: {error.reason}); "
-                    "mend this line, or save the file in UTF-8 if it is in another encoding, such as Latin-1"
+                    f"{path}, line {number}, byte {error.start + 1}: not UTF-8{damage} (0x{line[error.start]:02X}: "
+                    f"{error.reason}); mend this line, or save the file in UTF-8 if it is in another encoding, such as "
+                    "Latin-1"
                 ) from None

@@ -1,4 +1,5 @@
-"""JSON: files with an object on each line (jsonl), and files with one value, a list of objects or the data of SQuAD (json)."""
+"""Read JSON: files with an object on each line (jsonl), and files with a list of objects or the data of SQuAD
+(json)."""
 
 import contextlib
 import json
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number, counted from 1, and object of every line of a jsonl file that is not empty.
+    """The number, counted from 1, and the object of every line of a jsonl file that is not empty.
 
     Raises:
-        Damaged: a line is not UTF-8, not JSON, or no object; the message has the line's number.
+        Damaged: a line is not UTF-8, not JSON, or not an object; the message has the number of the line.
     """
     for number, line in text_lines(path):
         text = line.strip()
@@ -27,7 +28,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             row = json.loads(text)
         except json.JSONDecodeError as error:
             raise Damaged(
-                f"{path}, line {number}: no JSON ({error.msg}, column {error.colno}); mend this line"
+                f"{path}, line {number}: not JSON ({error.msg}, column {error.colno}); mend this line"
             ) from None
         if half := _half_pair(text, row):
             raise Damaged(f"{path}, line {number}: {half}; mend this line")
@@ -67,19 +68,18 @@ def read_jsonl(path: Path) -> "pa.Table":
 
 
 def read_json(path: Path) -> "pa.Table":
-    """All rows of a json file: a list of objects, each of which is a row; or questions in the format of SQuAD, as `squad_rows` has
-    them.
+    """All rows of a json file: a list with an object for each row, or questions in the format of SQuAD (`squad_rows`).
 
     Raises:
-        Damaged: the file is no JSON in UTF-8, or has another structure.
+        Damaged: the file is not JSON in UTF-8, or has another structure.
     """
     text = "\n".join(line for _, line in text_lines(path))
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         several = error.msg == "Extra data"
-        advice = "; a file with an object on each line has a name in .jsonl" if several else ""
-        raise damaged(path, f"is no JSON: {error}{advice}") from error
+        advice = "; the name of a file with an object on each line must end in .jsonl" if several else ""
+        raise damaged(path, f"is not JSON: {error}{advice}") from error
     if half := _half_pair(text, value):
         raise Damaged(f"{path}: {half}; mend the file")
     if isinstance(value, dict) and isinstance(value.get("data"), list):
@@ -87,16 +87,17 @@ def read_json(path: Path) -> "pa.Table":
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
         raise damaged(
             path,
-            "is neither a list of objects, one for each row, nor in the format of SQuAD, an object whose `data` is a list",
+            "is neither a list with an object for each row nor in the format of SQuAD, an object whose `data` is a "
+            "list",
         )
     return _table(path, value)
 
 
 def squad_rows(path: Path, articles: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The questions of a file in the format of SQuAD (Rajpurkar et al. 2016), in the columns that the Hub has: `id`, `title`,
-    `context`, `question`, and `answers`, with the lists `text` and `answer_start`.
+    """The questions of a file in the format of SQuAD (Rajpurkar et al. 2016), in the columns of SQuAD on the Hub.
 
-    The lists of a question without an answer (`is_impossible` of SQuAD 2.0, Rajpurkar et al. 2018) are empty.
+    The columns are `id`, `title`, `context`, `question`, and `answers` with the lists `text` and `answer_start`. The
+    lists of a question without an answer (`is_impossible` of SQuAD 2.0, Rajpurkar et al. 2018) are empty.
 
     Raises:
         Damaged: a part is missing or of another type; the message names the article, the paragraph and the question.
@@ -141,7 +142,7 @@ def _table(path: Path, objects: Sequence[dict[str, Any]]) -> "pa.Table":
         mappings = [value for value in values if isinstance(value, dict)]
         if not mappings:
             try:
-                # A number with more than 64 bits has no type in a table either.
+                # Tables have no type for a number with more than 64 bits either.
                 with contextlib.suppress(OverflowError):
                     columns[name] = pa.array(values)
             except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -156,7 +157,7 @@ def _table(path: Path, objects: Sequence[dict[str, Any]]) -> "pa.Table":
 
 
 def _mixed(values: Sequence[Any]) -> str:
-    """The first row whose value is of another type than those before, in words; "" if none is."""
+    """A phrase about the first row whose value has another type than the values before it; "" without such a row."""
     first = ""
     for row, value in enumerate(values, start=1):
         kind = _kind(value)
@@ -167,7 +168,7 @@ def _mixed(values: Sequence[Any]) -> str:
 
 
 def _kind(value: Any) -> str:
-    """The type of a value of JSON, in words; "" if it has none."""
+    """The name of the type of a value of JSON; "" for null and for empty lists."""
     if isinstance(value, list):
         inner = next((kind for item in value if (kind := _kind(item))), "")
         return f"a list of {inner}" if inner else ""

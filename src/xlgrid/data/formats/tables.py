@@ -1,4 +1,4 @@
-"""Files of every supported type, read whole as a table or row by row in constant memory."""
+"""Read files of all supported types, as a whole table or row by row in constant memory."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-# Plain text: a line is a row with the one column COLUMN.
+# The type of plain text, where a line is a row with the single column COLUMN.
 LINES = ".txt"
 COLUMN = "text"
 # The types that are read row by row, and those that are read as tables.
@@ -35,23 +35,23 @@ STREAMED = (LINES, PARQUET, ".jsonl", ".csv", ".tsv")
 TABLES = (PARQUET, ".jsonl", ".csv", ".tsv", ".json", *WORDS)
 Rows = Generator[tuple[Any, ...], None, None]
 
-# Rows that are read at once from a parquet file.
+# The number of rows that are read at once from a parquet file.
 _ROWS = 1000
-# What the error about a file of another type says of files of words.
+# The part of the error about a file of another type that is about files of words.
 _OF_WORDS = "; tasks of words read .txt, too"
 
 
 def is_lines(path: str | Path | None) -> bool:
-    """Whether a file is plain text, in which a line is a row."""
+    """Whether a file is plain text, where a line is a row."""
     return type_of(str(path)) == LINES
 
 
 def read_table(path: str | Path, reading: Reading = BY_NAME) -> "pa.Table":
-    """All rows of a file that is no plain text.
+    """All rows of a file that is not plain text.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is empty, damaged or of another type.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file is empty or damaged, or has another type.
     """
     path = existing(path, (*TABLES, *([LINES] if reading.words else [])), _OF_WORDS)
     if has_words(path, reading):
@@ -72,12 +72,12 @@ def read_table(path: str | Path, reading: Reading = BY_NAME) -> "pa.Table":
 
 
 def tables(path: str | Path, size: int) -> Iterator["pa.Table"]:
-    """All rows of a file that is no plain text: one or more tables.
+    """All rows of a file that is not plain text, in one or more tables.
 
-    Tables of a parquet file have at most `size` rows, and no more than a few of them are in memory at once.
+    Tables of a parquet file have at most `size` rows, and only a few tables are in memory at once.
 
     Raises:
-        FileNotFoundError, ValueError: as `read_table`, when the first table is asked for or later.
+        FileNotFoundError, ValueError: `read_table` raises it; during the iteration.
     """
     path = existing(path, TABLES)
     if path.suffix != PARQUET:
@@ -96,23 +96,23 @@ def tables(path: str | Path, size: int) -> Iterator["pa.Table"]:
 
 
 def rows(path: str | Path, columns: Sequence[str], reading: Reading = BY_NAME) -> Rows:
-    """The values of some columns in each row of a file. Plain text has the one column `COLUMN`.
+    """The values of some columns in each row of a file. Plain text has the single column `COLUMN`.
 
-    The first column is there in every row. Another column that is missing in a line of a jsonl file has the value None.
+    Every row must have the first column. Another column that is missing in a line of a jsonl file has the value None.
     The first column of a csv or tsv file is read as text.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is empty or of another type; while reading: the file is damaged, or a column is missing.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file is empty or has another type; while reading: the file is damaged, or a column is missing.
     """
     return _rows(existing(path, STREAMED), columns, reading)
 
 
 def notes(path: str | Path) -> dict[str, str]:
-    """The entries that the writer of a parquet file has added to its metadata; none for files of other types.
+    """The entries that the writer of a parquet file has added to its metadata; empty for files of other types.
 
     Raises:
-        FileNotFoundError, ValueError: as `read_table`.
+        FileNotFoundError, ValueError: `read_table` raises it.
     """
     path = existing(path, (LINES, *TABLES))
     if path.suffix != PARQUET:

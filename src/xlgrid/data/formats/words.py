@@ -1,12 +1,15 @@
-"""Files with a word and its labels on each line: CoNLL-U, and the format of CoNLL's shared tasks.
+"""Read files with a word and its labels on each line: CoNLL-U, and the format of CoNLL's shared tasks.
 
-CoNLL-U is the format of Universal Dependencies (https://universaldependencies.org/format.html). Its words are the syntactic words,
-as in UD's evaluation: a line of a multiword token (its ID is a range, `3-4`) and one of an empty node (`3.1`) are left out.
+CoNLL-U is the format of Universal Dependencies (https://universaldependencies.org/format.html). The words are the
+syntactic words, as in UD's evaluation: lines of multiword tokens (with a range as ID, `3-4`) and lines of empty nodes
+(`3.1`) are left out.
 
-A line of other files is a word and further columns, with tabs or spaces between them; an empty line ends a sentence. Lines that
-begin with -DOCSTART- are left out, and so are comments, which begin with #. As `#` may be a word, too, a line that begins with it is a
-comment if it stands before the first word of a sentence and has another number of columns than the lines of words, another separator
-between them, a space before a tab, or the form `# name = value`. In a file with tabs, every line without a tab that begins with # and a text is a comment.
+In other files, a line has a word and further columns, with tabs or spaces between them, and an empty line ends a
+sentence. Lines that begin with -DOCSTART- are left out, and so are comments, which begin with #.
+
+Since `#` may also be a word, a line that begins with # is a comment only if it is before the first word of a sentence
+and has another number of columns than the lines of words, another separator between them, a space before a tab, or the
+form `# name = value`. In a file with tabs, every line without a tab that begins with # and a text is a comment.
 """
 
 import re
@@ -20,37 +23,39 @@ from xlgrid.data.formats.files import UNREAD, Reading, damaged, text_lines, type
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The columns of CoNLL-U; the second is the word (FORM), and the fourth its universal part of speech (UPOS).
+# The number of columns of CoNLL-U. The second is the word (FORM), and the fourth its universal part of speech (UPOS).
 _CONLLU_COLUMNS = 10
 _DOCUMENT = "-DOCSTART-"
-# The spaces of ASCII alone: words may contain others, such as no-break spaces.
+# Only the spaces of ASCII separate columns. Words may contain other spaces, such as no-break spaces.
 _SPACES = " \t"
 _ID, _OTHER_ID = re.compile("[0-9]+"), re.compile(r"[0-9]+-[0-9]+|[0-9]+\.[0-9]+")
 # A comment with a name and a value, as in CoNLL-U: `# text = ...`.
 _ENTRY = re.compile(r"#\s*[\w.:-]+(\s+[\w.:-]+)? = ")
-# This replaces the words of a treebank whose text may not be redistributed.
+# The text in place of the words of a treebank whose text may not be redistributed.
 _REMOVED = "_"
 
-# The number of a line in its file, and the columns of a word.
+# The number of a line in its file, and the columns of the word in this line.
 _Word = tuple[int, list[str]]
 
 
 def read_words(path: Path, reading: Reading) -> "pa.Table":
-    """The sentences of a file: for each column that is read, the list of its values in each sentence.
+    """The sentences of a file, with a list of the values in each sentence for each column that is read.
 
-    Without names in `reading.columns`, the first two names of `reading.words` are those of FORM and UPOS in CoNLL-U, and of the first
-    and the last column in other files.
+    Without names in `reading.columns`, the two names of `reading.words` are the names of FORM and UPOS in CoNLL-U, and
+    of the first and the last column in other files.
 
     Raises:
-        ValueError: the file is read for a task that has no words; or it is damaged: a line is not UTF-8, lacks a column, or has a
-            column without text, there are no sentences, or the first column has numbers in place of words; the message has the line's number.
+        ValueError: the file is read for a task without words; or it is damaged: a line is not UTF-8, lacks a column, or
+            has a column without text, there are no sentences, or the first column has numbers in place of words. The
+            message has the number of the line.
     """
     import pyarrow as pa
 
     is_conllu = type_of(path) == ".conllu"
     if not reading.words:
         raise ValueError(
-            f"{path} has words with labels, and the task reads none: give it a file of another type, or name a task of kind `token`"
+            f"{path} has words with labels, but the task does not read words: name a file of another type, or use a "
+            "task of kind `token`"
         )
     sentences = [*(_conllu(path) if is_conllu else _conll(path))]
     if not sentences:
@@ -66,37 +71,39 @@ def read_words(path: Path, reading: Reading) -> "pa.Table":
     name = next((name for name in reading.words if name in columns), next(iter(columns)))
     if all(word == _REMOVED for words in columns[name] for word in words):
         raise damaged(
-            path, f"has {_REMOVED!r} in place of each word: the text was removed, and its provider says how to add it"
+            path,
+            f"has {_REMOVED!r} in place of each word: the text was removed, and its provider explains how to add it",
         )
     return pa.table({name: pa.array(values, pa.list_(pa.string())) for name, values in columns.items()})
 
 
 def _places(path: Path, reading: Reading, sentences: Sequence[Sequence[_Word]], is_conllu: bool) -> dict[str, int]:
-    """The name of each column that is read: its place, counted from 0."""
+    """The name of each column that is read -> its place, counted from 0."""
     if reading.columns:
         return {name: place for place, name in enumerate(reading.columns) if name != UNREAD}
     if is_conllu:
         return dict(zip(reading.words, (1, 3), strict=False))
-    # A column that some lines lack would make another one the last.
+    # If some lines lacked a column, their last column would be another one.
     (first, word), *others = [word for sentence in sentences for word in sentence]
     for line, other in others:
         if len(other) != len(word):
             raise Damaged(
-                f"{path}, line {line} has {len(other)} columns, and line {first} has {len(word)}: mend the line, or name the columns "
-                f"with `columns` in `data`, such as `columns: [{', '.join(reading.words)}]`, which ignores those after them"
+                f"{path}, line {line} has {len(other)} columns, and line {first} has {len(word)}: mend the line, or "
+                f"name the columns with `columns` in `data`, such as `columns: [{', '.join(reading.words)}]`, so that "
+                "further columns are ignored"
             )
     if len(word) < len(reading.words):
         raise _too_few(path, first, word, len(reading.words))
     if len(word) > len(reading.words) and _are_numbered(sentences):
         raise Damaged(
-            f"{path}, line {first}: the first column numbers the words of each sentence, and would be read as the words: name the "
-            f"columns with `columns` in `data`, such as `columns: [{', '.join((UNREAD, *reading.words))}]`"
+            f"{path}, line {first}: the first column has the numbers of the words, and would be read as the words: "
+            f"name the columns with `columns` in `data`, such as `columns: [{', '.join((UNREAD, *reading.words))}]`"
         )
     return dict(zip(reading.words, (0, len(word) - 1), strict=False))
 
 
 def _are_numbered(sentences: Sequence[Sequence[_Word]]) -> bool:
-    """Whether the first column counts the words of each sentence, from 0 or 1."""
+    """Whether the first column has the numbers of the words in each sentence, from 0 or 1."""
     return any(len(sentence) > 1 for sentence in sentences) and any(
         all(
             columns[0] == str(number)
@@ -117,8 +124,8 @@ def _value(path: Path, line: int, word: list[str], place: int, name: str) -> str
 
 def _too_few(path: Path, line: int, word: list[str], expected: int) -> Damaged:
     return Damaged(
-        f"{path}, line {line}: expected at least {expected} columns, with tabs or spaces between them, got {' '.join(word)[:80]!r}; "
-        "mend this line"
+        f"{path}, line {line}: expected at least {expected} columns, with tabs or spaces between them, got "
+        f"{' '.join(word)[:80]!r}; mend this line"
     )
 
 
@@ -133,8 +140,9 @@ def _conllu(path: Path) -> Iterator[list[_Word]]:
             word = line.split("\t")
             if len(word) != _CONLLU_COLUMNS or not (_ID.fullmatch(word[0]) or _OTHER_ID.fullmatch(word[0])):
                 raise Damaged(
-                    f"{path}, line {number}: expected the {_CONLLU_COLUMNS} columns of CoNLL-U with tabs between them, the first of them "
-                    f"a number, got {line[:80]!r}; mend this line, or end the name of a file of another format in .conll"
+                    f"{path}, line {number}: expected the {_CONLLU_COLUMNS} columns of CoNLL-U with tabs between them, "
+                    f"the first of them a number, got {line[:80]!r}; mend this line, or end the name of a file of "
+                    "another format in .conll"
                 )
             if _ID.fullmatch(word[0]):
                 sentence.append((number, word))
@@ -164,10 +172,10 @@ def _columns(line: str) -> list[str]:
 
 
 def _is_comment(line: str, is_within: bool, sizes: Container[int], has_tabs: bool) -> bool:
-    """Whether a line is a comment, and not a line of the word `#`.
+    """Whether a line that begins with # is a comment, and not a line with the word `#`.
 
     Args:
-        is_within: whether a line before it has a word of the same sentence.
+        is_within: whether an earlier line has a word of the same sentence.
         sizes: the numbers of columns in lines of words.
         has_tabs: whether these columns are separated by tabs.
     """

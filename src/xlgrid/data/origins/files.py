@@ -1,4 +1,4 @@
-"""Data in local files, and the settings that all origins of files have in common."""
+"""The origin of data in local files, and the settings that all origins of files have in common."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,7 +56,8 @@ class OfFiles(Origin):
         read = [name for name in self.columns or () if name != formats.UNREAD]
         if self.columns is not None and len({*read}) < max(1, len(read)):
             raise ValueError(
-                f"`columns` names each column that is read once, and the others _, got {', '.join(self.columns) or 'nothing'}"
+                f"`columns` must name each column that is read once, and all other columns _, got "
+                f"{', '.join(self.columns) or 'nothing'}"
             )
         return self
 
@@ -66,7 +67,7 @@ class OfFiles(Origin):
         raise NotImplementedError
 
     def reading(self, task: Task | None = None) -> formats.Reading:
-        """How the files are read. Without a task, they are read as texts."""
+        """The settings for reading the files. Without a task, the files are read as text."""
         words = (task.inputs[0], *filter(None, [task.target])) if task and task.head.reads_words else ()
         missing = ("",) if self.missing is None else tuple(self.missing)
         return formats.Reading(tuple(self.columns or ()), self.quotes, missing, words)
@@ -89,7 +90,8 @@ class Files(OfFiles):
     """Local files, one for each language and split, such as `translations/{language}/{split}.jsonl`."""
 
     local: LocalPath = Field(
-        description="the path of the files, in which {language}, {split} and {name}, the language's entry in `names`, are replaced",
+        description="the path of the files. {language}, {split} and {name}, the language's entry in `names`, are "
+        "replaced",
     )
 
     # The names that are allowed in braces in `local`.

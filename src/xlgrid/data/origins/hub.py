@@ -20,9 +20,9 @@ from xlgrid.tasks import Task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Values that an error lists at most.
+# The maximum number of values that an error lists.
 _SHOWN = 20
-# Rows that are read at once.
+# The number of rows that are read at once.
 _ROWS = 1000
 
 
@@ -93,7 +93,7 @@ class Hub(OfFiles):
         self, columns: Sequence[str], language: str, split: str, lock: str | Path | None
     ) -> tuple[formats.Rows, str]:
         if not lock:
-            raise ValueError(f"text from the Hub ({self.hub}) takes a lock file: pass --lock")
+            raise ValueError(f"text from the Hub ({self.hub}) needs a lock file: pass --lock")
         commit, name, where = self._place(language, split, lock)
         return _stream(self.arguments(language, split) | {"revision": commit}, name, columns, where), where
 
@@ -156,7 +156,7 @@ def _stream(arguments: dict[str, Any], split: str, columns: Sequence[str], where
 
 
 def _as_text(arguments: Mapping[str, Any], reading: formats.Reading) -> dict[str, Any]:
-    """The arguments that make `datasets` read values of csv and tsv as text; none for files of other types."""
+    """The arguments with which `datasets` reads values of csv and tsv as text; empty for files of other types."""
     from datasets import Features, Value, load_dataset, load_dataset_builder
 
     whole_set = {key: value for key, value in arguments.items() if key != "split"}
@@ -184,8 +184,8 @@ def _files(repository: str, pattern: str, commit: str, reading: formats.Reading)
     for path, other in zip(paths[1:], others, strict=True):
         if {*other.column_names} != {*first.column_names}:
             raise Damaged(
-                f"{where}: {path} has the columns {', '.join(other.column_names)}, and {paths[0]} has {', '.join(first.column_names)}: choose files "
-                "with the same columns"
+                f"{where}: {path} has the columns {', '.join(other.column_names)}, and {paths[0]} has "
+                f"{', '.join(first.column_names)}: choose files with the same columns"
             )
     return pa.concat_tables([first, *(other.select(first.column_names) for other in others)]), where
 

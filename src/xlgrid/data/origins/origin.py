@@ -67,9 +67,9 @@ class Origin(Strict):
     )
     rename: dict[str, str] = Field(
         {},
-        description="column of the source: its new name; `options.0` is the first element of lists in the column options, "
-        "and `answer.text` the field of mappings in the column answer. `{first}` and `{second}` stand for the languages of a pair: "
-        "`translation.{second}`",
+        description="column of the source: its new name; `options.0` is the first element of lists in the column "
+        "options, and `answer.text` is the field of mappings in the column answer. `{first}` and `{second}` are "
+        "replaced by the languages of a pair: `translation.{second}`",
     )
     labels: Annotated[
         dict[str, str],
@@ -111,7 +111,7 @@ class Origin(Strict):
         return []
 
     def named(self, split: str) -> str:
-        """The source's name of a split."""
+        """The name that the source has for a split."""
         return next((name for key, name in self.splits.items() if key == split), split)
 
     @property
@@ -135,7 +135,7 @@ class Origin(Strict):
 
     @property
     def known(self) -> list[str] | None:
-        """The languages that the study lists for the source; None if it lists none, so that any language is
+        """The languages that the study lists for the source; None if the study lists no languages, so that all are
         possible."""
         if self.languages is None and self.begins:
             return [*dict.fromkeys(code for texts in self.begins.values() for code in texts)]
@@ -195,19 +195,21 @@ class Origin(Strict):
         for label in self.labels.values():
             if label not in known:
                 raise ValueError(unknown(f"label of {task.name} in `labels`", label, known))
-        for key in ("unanswerable", "misplaced"):
-            if getattr(self, key) and not task.head.has_answers:
-                raise ValueError(f"`{key}` is about questions, and {task.name} has none: leave it out")
+        if self.unanswerable or self.misplaced:
+            import pyarrow as pa
+
+            # A head without questions refuses these, whatever the rows.
+            task.head.prepared(pa.table({name: [] for name in task.columns}), task, self.unanswerable, self.misplaced)
 
 
 def check_braces(key: str, pattern: str | None, names: tuple[str, ...]) -> None:
-    """Raise ValueError if a setting has other names than these in braces."""
+    """Raise ValueError if a setting has other names in braces than the given ones."""
     for name in re.findall(r"\{(.*?)\}", pattern or ""):
         if name not in names:
             raise ValueError(unknown(f"name in the braces of `{key}`", name, names))
 
 
 def is_wanted(value: Any, wanted: str | int | float | bool) -> bool:
-    """Whether `where` keeps a row with a value. A text and a number are equal if they are written the same."""
+    """Whether `where` keeps a row with a value. A text and a number are equal if they are written in the same way."""
     is_text = isinstance(value, str) or isinstance(wanted, str)
     return value is not None and (written(value) == written(wanted) if is_text else value == wanted)

@@ -1,7 +1,7 @@
 """Two pools of sentences and their gold pairs, in three files as in BUCC (Zweigenbaum et al. 2018).
 
-A line of a pool is an id, a tab and a sentence. A line of the gold file is the id of a sentence in the first language, a tab and
-the id of its translation in the second.
+A line of a pool has an id, a tab and a sentence. A line of the gold file has the id of a sentence in the first
+language, a tab, and the id of its translation in the second language.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ class Pools(Files):
     """A split in three local files: a pool of sentences in each language of a pair, and the ids of translations."""
 
     local: LocalPath = Field(
-        description="the path of the files, in which {language}, {split} and {name}, the language's entry in `names`, are "
+        description="the path of the files. {language}, {split} and {name}, the language's entry in `names`, are "
         "replaced; docs/how-to/data.md lists the types of files. In a task of kind `bucc`, {part} is replaced by each "
         "language of the pair, for the file with the ids and sentences of a pool, and by `gold`, for the file with the "
         "ids of translations",
@@ -69,7 +69,8 @@ def read_pools(files: Sequence[str | Path]) -> "pa.Table":
 
     Raises:
         FileNotFoundError: a file does not exist.
-        ValueError: a pool is empty, a line has no tab, or the first pool lacks ids of the gold file. The head checks the rest.
+        ValueError: a pool is empty, a line has no tab, or the first pool lacks ids of the gold file. The head makes the
+            other checks.
     """
     import pyarrow as pa
 
@@ -84,8 +85,8 @@ def read_pools(files: Sequence[str | Path]) -> "pa.Table":
     pairs = [*_fields(gold_file)]
     if missing := sorted({number for number, _ in pairs} - {*gold}):
         raise ValueError(
-            f"the pool {first} lacks {len(missing)} of the {len(pairs)} ids in {gold_file}, such as {missing[0]!r}: take the pools "
-            "and the gold pairs of one release"
+            f"the pool {first} lacks {len(missing)} of the {len(pairs)} ids in {gold_file}, such as {missing[0]!r}: "
+            "use the pools and the gold pairs of the same release"
         )
     for number, translation in pairs:
         gold[number].append(translation)
@@ -103,7 +104,7 @@ def read_pools(files: Sequence[str | Path]) -> "pa.Table":
 
 
 def _fields(path: str | Path) -> Iterator[tuple[str, str]]:
-    """The two fields of each line that is not empty, without the spaces around them."""
+    """The two fields of each line that is not empty, without surrounding spaces."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(

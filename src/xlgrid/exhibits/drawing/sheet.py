@@ -49,7 +49,7 @@ def sheet(
     rows: Sequence[str],
     axes: Sequence[str] = ("column",),
     order: Mapping[str, Sequence[Any]],
-    statistic: str = "mean-sd",
+    deviation: bool = True,
     digits: int = 1,
 ) -> Sheet:
     """Put entries into the order of printing and write out their texts and the notes that they need.
@@ -60,7 +60,7 @@ def sheet(
         rows: the columns of `entries` that name a row.
         axes: the columns of `entries` that name a column, the outer first.
         order: the values of each of `rows` from top to bottom, and of each of `axes` from left to right.
-        statistic: "mean-sd", "mean" or "min-max".
+        deviation: whether the standard deviation over seeds follows each mean.
         digits: decimals.
     """
 
@@ -71,14 +71,14 @@ def sheet(
     columns = entries[list(axes)].drop_duplicates().sort_values(list(axes), key=rank)
     planned = entries["n_seeds_expected"].unique()
     same_n = int(planned[0]) if len(planned) == 1 else None
-    texts = [(entry_text(entry, statistic, digits, same_n), *_state_and_hover(entry)) for entry in entries.itertuples()]
+    texts = [(entry_text(entry, deviation, digits, same_n), *_state_and_hover(entry)) for entry in entries.itertuples()]
     entries[list(PRINTED)] = pd.DataFrame(texts, columns=list(PRINTED), index=entries.index)
     if "learnt_nothing" in entries:
         nothing = entries.pop("learnt_nothing")
         entries["text"] += (nothing != "").map({True: f" {NOTHING}", False: ""})
         entries["hover"] += nothing.map(lambda reason: f", {NOTHING} {reason}" if reason else "")
     blank = len(entries) < len(entries[list(rows)].drop_duplicates()) * len(columns)
-    sentences = [*notes, *_notes(entries, axes, statistic, same_n, blank)]
+    sentences = [*notes, *_notes(entries, axes, deviation, same_n, blank)]
     labels = [tuple(map(label, column)) for column in columns.itertuples(index=False)]
     return Sheet(title, caption, " ".join(sentences), tuple(rows), labels, entries, tuple(axes))
 
@@ -113,17 +113,15 @@ def number(value: float, digits: int) -> str:
     return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
-def entry_text(entry: Any, statistic: str, digits: int, same_n: int | None) -> str:
+def entry_text(entry: Any, deviation: bool, digits: int, same_n: int | None) -> str:
     """The text of one entry; `same_n` is the number of seeds that the caption states for all complete entries, if one."""
     several_cells = entry.n_cells_expected > entry.n_seeds_expected
     cells = f"{entry.n_cells}/{entry.n_cells_expected}"
     if entry.n_seeds == 0:
         return f"– ({cells})"
     text = number(entry.mean, digits)
-    if entry.n_seeds > 1 and statistic == "mean-sd":
+    if entry.n_seeds > 1 and deviation:
         text += f" ± {number(entry.sd, digits)}"
-    if entry.n_seeds > 1 and statistic == "min-max":
-        text = f"{number(entry.min, digits)}–{number(entry.max, digits)}"
     if entry.n_seeds < entry.n_seeds_expected:
         seeds = f"{entry.n_seeds}/{entry.n_seeds_expected} seeds"
         return f"{text} † ({cells} cells, {seeds})" if several_cells else f"{text} † ({seeds})"
@@ -138,8 +136,8 @@ def _state_and_hover(entry: Any) -> tuple[str, str]:
     return state, ", ".join(facts)
 
 
-def _notes(entries: pd.DataFrame, axes: Sequence[str], statistic: str, same_n: int | None, blank: bool) -> list[str]:
-    name = {"mean-sd": "Mean ± standard deviation", "mean": "Mean", "min-max": "Minimum–maximum"}[statistic]
+def _notes(entries: pd.DataFrame, axes: Sequence[str], deviation: bool, same_n: int | None, blank: bool) -> list[str]:
+    name = "Mean ± standard deviation" if deviation else "Mean"
     if same_n == 1:
         notes = ["One seed (n = 1), so no deviation."]
     elif same_n is not None:

@@ -1,6 +1,6 @@
-"""Sentences as vectors of an encoder that nothing trains: `head` retrieves translations, `mining` finds them in two pools.
+"""Sentences as vectors of an encoder without training: `head` retrieves translations, `mining` finds them in two pools.
 
-`search` has the products of vectors, which both use.
+Both use `search`, which finds the nearest vectors.
 """
 
 from xlgrid.heads.embed.head import EmbedHead

@@ -1,4 +1,5 @@
-"""The head `embed`: a sentence retrieves its translation by the vectors of an encoder (Tatoeba in XTREME, Hu et al. 2020)."""
+"""The head `embed`: a sentence retrieves its translation by the vectors of an encoder (Tatoeba in XTREME, Hu et al.
+2020)."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-# The column of a tokens file that says which of the two languages of a pair a sentence is in: 0 for the first, 1 for the second.
+# The column of a tokens file with the language of a sentence: 0 for the first language of the pair, 1 for the second.
 SIDE = "side"
 
 
@@ -29,27 +30,28 @@ def _layer(value: Any) -> Any:
     if value is None or all(str(number).isdecimal() for number in numbers):
         return value
     raise ValueError(
-        f"expected the number of a layer, from 0 up, or such numbers by the number of layers, as in {{12: 8, 24: 14}}, got {value!r}"
+        "expected the number of a layer, at least 0, or a number for each size of encoder, as in {12: 8, 24: 14}, "
+        f"got {value!r}"
     )
 
 
 class Embedding(Strict):
-    """How sentences become vectors, and vectors are compared."""
+    """The options for computing and comparing the vectors of sentences."""
 
     layer: Annotated[int | dict[int, int] | None, BeforeValidator(_layer)] = Field(
         None,
-        description="the layer whose output is taken: 1 is the first, 0 the embeddings. `{12: 8, 24: 14}` states it for "
-        "encoders of 12 and of 24 layers. Absent: the last layer. XTREME's `--specific_layer 18` counts from 0, "
-        "and is 19 here",
+        description="the layer whose output is used: 1 is the first layer, 0 the embeddings. `{12: 8, 24: 14}` chooses "
+        "layer 8 of encoders with 12 layers and layer 14 of encoders with 24 layers. Absent: the last layer. XTREME's "
+        "`--specific_layer 18` counts from 0, so it is 19 here",
     )
     pool: Literal["mean", "cls"] = Field(
         "mean", description="the mean over the tokens of a sentence, or the first token"
     )
     special_tokens: bool = Field(
-        True, description="true: the mean includes the first and the last token, which are special, as in XTREME"
+        True, description="true: the mean includes the special tokens at the start and the end, as in XTREME"
     )
     score: search.Score = Field("cosine", description="the cosine, or its margin over the nearest neighbours")
-    k: PositiveInt = Field(4, description="the size of a neighbourhood, of which a margin is computed")
+    k: PositiveInt = Field(4, description="the number of nearest neighbours from which a margin is computed")
 
 
 class Retrieval(Embedding):
@@ -57,15 +59,16 @@ class Retrieval(Embedding):
 
     queries: Literal["first", "second"] = Field(
         "second",
-        description="the language of a pair whose sentences retrieve those of the other: XTREME searches the foreign sentences "
-        "of `fr-en` for each English one",
+        description="the language of the pair whose sentences are the queries; in the pair `fr-en`, XTREME searches "
+        "the French sentences for each English sentence",
     )
 
 
 class EmbeddingHead(Head):
-    """Sentences as vectors: a row is a sentence, and its prediction a vector, of an encoder without any head.
+    """Sentences as vectors: a row is a sentence, and its prediction is a vector from an encoder without a head.
 
-    Nothing trains the head, and cells are of pairs of languages. The vectors are in single precision on every device.
+    The head has no parameters and is never trained. Each cell is for a pair of languages. The vectors are in single
+    precision on every device.
     """
 
     has_target = False
@@ -82,7 +85,7 @@ class EmbeddingHead(Head):
         return getattr(transformers, family if family == "AutoModel" else f"{family}Model")
 
     def language_of(self, segments: NDArray[np.int16], columns: Mapping[str, Any]) -> NDArray[np.int16]:
-        """Both segments of a sentence are in its language."""
+        """The language of each sentence, for both segments."""
         return np.repeat(segments[columns[SIDE]][:, None], 2, axis=1)
 
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
@@ -94,13 +97,13 @@ class EmbeddingHead(Head):
         """The vector of each sentence.
 
         Raises:
-            ValueError: the encoder has fewer layers, or a vector has a value that is no number.
+            ValueError: the encoder has fewer layers than `layer`, or a vector has a value that is not a number.
         """
         import torch
 
         settings = self.options.model_validate(tokens.options)
         inputs, _ = without_labels(batch)
-        # Vectors of lower precision would have other neighbours.
+        # Vectors in lower precision would have different neighbours.
         with torch.autocast(model.device.type, enabled=False):
             states = _states(model, inputs, settings.layer)
         if settings.pool == "cls":
@@ -111,21 +114,21 @@ class EmbeddingHead(Head):
                 lengths = pooled.sum(1)
                 pooled[:, 0] = False
                 pooled[torch.arange(len(rows)), lengths - 1] = False
-            # A sentence without further tokens has the vector 0.
+            # A sentence that consists of special tokens only has the vector 0.
             weights = pooled.to(states.dtype).unsqueeze(-1)
             vectors = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
         if not bool(torch.isfinite(vectors).all()):
             raise ValueError(
-                "the vector of a sentence has values that are no numbers: the encoder has diverged, use another one"
+                "the vector of a sentence has values that are not numbers: the encoder has diverged, use another one"
             )
         return list(vectors.float().cpu().numpy())
 
 
 class EmbedHead(EmbeddingHead):
-    """Each sentence of one language retrieves the nearest one of the other language, among those of all examples.
+    """Retrieval of translations: each sentence of one language retrieves the nearest of all sentences of the other.
 
-    The inputs are two columns of text, a sentence in each language. An outcome is 1 where the sentence of the same example is
-    retrieved and 0 elsewhere; sentences that stand twice compete with one another.
+    The inputs are two columns of text, with a sentence in each language. The outcome of an example is 1 if its own
+    translation is retrieved, and 0 otherwise. A sentence that occurs twice competes with its copy.
     """
 
     name = "embed"
@@ -142,7 +145,7 @@ class EmbedHead(EmbeddingHead):
         return [pa.field(SIDE, pa.int32()), pa.field("example", pa.int32())]
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
-        """Two rows for each example, its first and its second sentence."""
+        """The rows of a tokens file: two for each example, its first and its second sentence."""
         columns = zip(*(table[column].to_pylist() for column in task.inputs), strict=True)
         encoded = encoding.cut([[sentence for pair in columns for sentence in pair]], task.inputs[-1])
         return {
@@ -155,23 +158,23 @@ class EmbedHead(EmbeddingHead):
         settings, sides = Retrieval.model_validate(tokens.options), tokens.columns[SIDE]
         vectors = np.stack(predictions)
         queries = int(settings.queries == "second")
-        # The rows of either side are in the order of the examples.
+        # The rows of each language are in the order of the examples.
         retrieved = search.search(vectors[sides == queries], vectors[sides != queries], settings.score, settings.k)
         outcomes: list[Outcome] = (retrieved == np.arange(len(retrieved))).astype(int).tolist()
         return outcomes
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
-        """One of all sentences is the right one."""
+        """The accuracy of a random choice, since one of all sentences is correct."""
         return {ACCURACY.name: 100 / tokens.examples}
 
 
 def _states(
     model: "PreTrainedModel", inputs: Mapping[str, "torch.Tensor"], layer: int | Mapping[int, int] | None
 ) -> "torch.Tensor":
-    """The output of a layer, [rows, tokens, size], see `Embedding.layer`.
+    """The output of a layer (see `Embedding.layer`), [rows, tokens, size].
 
     Raises:
-        ValueError: the encoder has fewer layers, or as many as no layer is named for.
+        ValueError: the encoder has fewer layers than `layer`, or `layer` has no entry for its number of layers.
     """
     layers = int(model.config.num_hidden_layers)
     if isinstance(layer, Mapping):

@@ -1,4 +1,4 @@
-"""The head `embed-mining`: translations are found in two pools of sentences (BUCC: Zweigenbaum et al. 2018)."""
+"""The head `embed-mining`, which finds translations in two pools of sentences (BUCC: Zweigenbaum et al. 2018)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,12 +11,15 @@ from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.embed import search
 from xlgrid.heads.embed.head import SIDE, Embedding, EmbeddingHead
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import IS_DEV, TaskColumns, check_integers
+from xlgrid.heads.head import FILE, TaskColumns, check_integers
 from xlgrid.heads.metrics import MINING_F1, Outcome
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# The column that tells rows of the dev set, 1, from those of the test set, 0.
+IS_DEV = "is_dev"
 
 
 class Mining(Embedding):
@@ -26,12 +29,12 @@ class Mining(Embedding):
 
 
 class Pool(NamedTuple):
-    """The sentences of a language in a split. Sentences of one text are mined as one, as in XTREME.
+    """The sentences of a language in a split. Equal sentences are mined as one sentence, as in XTREME.
 
     Attributes:
-        vectors: of the distinct sentences, [distinct, size].
-        places: the places of these sentences in the pool, [distinct].
-        is_unique: whether no other sentence of the pool has the same text, [distinct].
+        vectors: [distinct, size], the vectors of the distinct sentences.
+        places: [distinct], the place of each of these sentences in the pool.
+        is_unique: [distinct], whether no other sentence of the pool has the same text.
         ids: the ids of all sentences in the pool.
         gold: the ids of the translations of all sentences in the pool.
     """
@@ -44,19 +47,28 @@ class Pool(NamedTuple):
 
 
 class MiningHead(EmbeddingHead):
-    """The sentences of two pools that translate one another, of those above a threshold, which is chosen on the dev set.
+    """Mining of translations: pairs of sentences from two pools whose score is above a threshold are translations.
 
-    The input is a column of text. Each row is a sentence of one of two pools, with its `id`, its `side` (0 in the first language
-    of the pair, 1 in the second) and `gold`, the list of the ids of its translations, which is empty in the second language.
+    The dev set chooses the threshold.
 
-    An outcome is `[true positives, false positives, false negatives]` of a sentence in the first language of the test set.
+    The input is a column of text. Each row is a sentence of one of the two pools, with its `id`, its `side` (0 for the
+    first language of the pair, 1 for the second) and `gold`, the list of the ids of its translations, which is empty in
+    the second language.
+
+    An outcome is `[true positives, false positives, false negatives]` for a sentence of the first language of the test
+    set.
     """
 
     name = "embed-mining"
     all_metrics = (MINING_F1,)
-    reads_dev = True
-    further_columns = ("id", SIDE, "gold")
     options = Mining
+
+    def columns(self, task: TaskColumns) -> list[str]:
+        return [*super().columns(task), "id", SIDE, "gold"]
+
+    def splits(self, split: str) -> tuple[str, ...]:
+        """The threshold is chosen on the dev set."""
+        return (split, "dev")
 
     def texts(self, task: TaskColumns) -> Sequence[str]:
         return [*task.inputs, "id"]
@@ -69,35 +81,38 @@ class MiningHead(EmbeddingHead):
         ):
             if side not in (0, 1):
                 raise ValueError(
-                    f"{where}, row {row}, column {SIDE!r}: got {side}, expected 0 in the first language of the pair, or 1"
+                    f"{where}, row {row}, column {SIDE!r}: got {side}, expected 0 for the first language of the pair, "
+                    "or 1 for the second"
                 )
             if not isinstance(gold, list) or not all(isinstance(number, str) for number in gold):
-                raise ValueError(
-                    f"{where}, row {row}, column 'gold': got {gold!r}, expected a list of ids, which are text"
-                )
+                raise ValueError(f"{where}, row {row}, column 'gold': got {gold!r}, expected a list of ids as text")
             if side == 1 and gold:
                 raise ValueError(
-                    f"{where}, row {row}, column 'gold': sentences of the second language have none, got {', '.join(gold)}: give "
-                    "it to their translations"
+                    f"{where}, row {row}, column 'gold': got {', '.join(gold)}, expected an empty list for a sentence "
+                    "of the second language: list the ids with the translations in the first language"
                 )
 
     def problem_of_all(self, table: "pa.Table") -> str | None:
-        """A pool without sentences, an id that occurs twice in a pool, and gold ids that the second pool lacks."""
+        """A problem with the two pools: one has no sentences, an id occurs twice in one, or the second pool lacks ids
+        that are in `gold`."""
         sides, ids, gold = (table[column].to_pylist() for column in (SIDE, "id", "gold"))
         pools = [[number for number, of_side in zip(ids, sides, strict=True) if of_side == side] for side in (0, 1)]
         for name, pool in zip(("first", "second"), pools, strict=True):
             if not pool:
-                return f"has no sentence in the {name} language of the pair: mining needs a pool in each, so get the data again"
+                return (
+                    f"has no sentence in the {name} language of the pair: mining needs a pool in each language, so get "
+                    "the data again"
+                )
             number, count = Counter(pool).most_common(1)[0]
             if count > 1:
-                return f"has {count} sentences with the id {number!r} in the {name} language: number them apart"
+                return f"has {count} sentences with the id {number!r} in the {name} language: make the ids unique"
         named = [number for numbers in gold for number in numbers]
         if not named:
-            return "has no gold pair, so that nothing can be scored: give the ids of translations in `gold`"
+            return "has no gold pair, so that nothing can be scored: list the ids of translations in `gold`"
         if missing := sorted({*named} - {*pools[1]}):
             return (
-                f"lacks {len(missing)} of the {len(named)} sentences whose ids are in `gold`, such as {missing[0]!r}, in the second "
-                "language: take the pool and the gold pairs of one release"
+                f"lacks {len(missing)} of the {len(named)} sentences of the second language whose ids are in `gold`, "
+                f"such as {missing[0]!r}: use the pool and the gold pairs of the same release"
             )
         return None
 
@@ -111,9 +126,9 @@ class MiningHead(EmbeddingHead):
         ]
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
-        """A row for each sentence. The column `is_dev` tells the dev set."""
+        """The rows of a tokens file: one for each sentence. The column `is_dev` marks sentences of the dev set."""
         sentences = table[task.inputs[0]].to_pylist()
-        kept = {name: table[name].to_pylist() for name in (SIDE, IS_DEV, "id", "gold")}
+        kept = {name: table[name].to_pylist() for name in (SIDE, "id", "gold")} | {IS_DEV: table[FILE].to_pylist()}
         return {**encoding.cut([sentences], task.inputs[0]), "sentence": sentences, **kept}
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[search.Vectors]) -> list[Outcome]:
@@ -130,13 +145,13 @@ class MiningHead(EmbeddingHead):
 
 
 def threshold(scores: search.Floats, right: Flags, gold: int) -> float:
-    """The least score of the pairs to keep, for the highest F1, halfway to the next lower score.
+    """The threshold on scores that gives the highest F1, halfway between the lowest kept score and the next lower one.
 
-    Of equal F1, the higher threshold is taken. Pairs of equal scores are kept or left together. If no pair is right, all are kept,
-    as in XTREME.
+    If several thresholds have the same F1, the highest is returned. Pairs with equal scores are kept or left out
+    together. If no pair is right, all pairs are kept, as in XTREME.
 
     Args:
-        scores: [pairs].
+        scores: [pairs], the score of each pair.
         right: [pairs], whether a pair is a gold pair.
         gold: the number of gold pairs.
     """
@@ -150,7 +165,7 @@ def threshold(scores: search.Floats, right: Flags, gold: int) -> float:
     if best == len(scores) - 1:
         return float(scores[best])
     middle = float(scores[best] + scores[best + 1]) / 2
-    # The middle of two neighbouring numbers may be the lower one.
+    # Rounding can make the middle of two neighbouring numbers equal to the lower number.
     return middle if middle > scores[best + 1] else float(scores[best])
 
 
@@ -178,8 +193,11 @@ def _pool(tokens: Tokens, predictions: Sequence[search.Vectors], rows: Sequence[
 
 
 def _mined(first: Pool, second: Pool, settings: Mining) -> list[tuple[int, str, float]]:
-    """The place in the first pool, the id in the second, and the score of each pair. As in XTREME, pairs whose score is not above 0
-    are left out, and so are pairs with a sentence whose text occurs twice in its pool."""
+    """For each mined pair, the place in the first pool, the id in the second pool, and the score.
+
+    As in XTREME, pairs with a score of at most 0 are left out, and so are pairs with a sentence whose text occurs twice
+    in its pool.
+    """
     pairs = search.mine(first.vectors, second.vectors, settings.score, settings.k)
     kept = (pairs.scores > 0) & first.is_unique[pairs.first] & second.is_unique[pairs.second]
     ids = [second.ids[place] for place in second.places[pairs.second[kept]].tolist()]
@@ -187,6 +205,7 @@ def _mined(first: Pool, second: Pool, settings: Mining) -> list[tuple[int, str, 
 
 
 def _outcome(mined: str | None, gold: Sequence[str]) -> list[int]:
-    """The outcome of a sentence with a mined translation, or none."""
+    """The outcome of a sentence, from the id of its mined translation (None without one) and the ids of its gold
+    ones."""
     right = int(mined in gold)
     return [right, int(mined is not None) - right, len(gold) - right]

@@ -1,7 +1,7 @@
 """Exact search for the nearest sentences, and margin scores (Artetxe and Schwenk 2019, section 3), in bounded memory.
 
-x and y are vectors of two pools of sentences, and NN_k(x) are the k vectors of the other pool whose cosines with x are highest.
-With
+Let x and y be vectors of two pools of sentences, and NN_k(x) the k vectors of the other pool with the highest cosines
+with x. With
 
     m(x, y) = (mean of cos(x, z) over z in NN_k(x) + mean of cos(z, y) over z in NN_k(y)) / 2
 
@@ -23,19 +23,19 @@ Score = Literal["cosine", "ratio", "distance"]
 Vectors = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
-# The cosines of a block, of which one is in memory at a time: 64 MB in single precision.
+# The number of cosines in a block. One block is in memory at a time: 64 MB in single precision.
 BLOCK = 2**24
-# Candidates beyond those that are asked for. Single precision chooses them, and double precision decides their order.
+# The number of candidates that single precision chooses beyond k. Double precision decides their order.
 _SPARE = 8
 
 
 class Candidates(NamedTuple):
-    """The nearest vectors of the other pool, and how near they are.
+    """The nearest vectors of the other pool, and their scores.
 
     Attributes:
-        rows: [queries, k], the numbers of vectors in the other pool: those of the highest cosines, in descending order of the
-            cosine, the lower number first where cosines are equal.
-        scores: [queries, k], cosines, or margins.
+        rows: [queries, k], the rows of the other pool with the highest cosines, in descending order of the cosine.
+            Equal cosines are in ascending order of the row.
+        scores: [queries, k], cosines or margins.
     """
 
     rows: Ints
@@ -43,24 +43,28 @@ class Candidates(NamedTuple):
 
 
 def nearest(queries: Vectors, pool: Vectors, k: int, block: int = BLOCK) -> Candidates:
-    """The vectors of a pool with the highest cosines, for each query. A vector of zeros has the cosine 0 with all others.
+    """The vectors of a pool with the highest cosines, for each query. A vector of zeros has the cosine 0 with all
+    others.
 
-    A GPU computes the products, where there is one. They are in single precision and select a few more than `k` candidates.
-    The cosines of these are computed in double precision, so that equal vectors have equal cosines, whatever the blocks.
+    Products in single precision, on a GPU if the machine has one, select a few more than `k` candidates. The cosines of
+    the candidates are computed in double precision, so that equal vectors have equal cosines for every size of block.
 
     Args:
-        queries: [queries, dimensions].
-        pool: [vectors, dimensions].
-        k: fewer where the pool has fewer vectors.
-        block: the most cosines in memory at a time.
+        queries: [queries, dimensions], the vectors of the queries.
+        pool: [vectors, dimensions], the vectors of the pool.
+        k: the number of vectors for each query; a smaller pool returns all of its vectors.
+        block: the maximum number of cosines in memory at a time.
     """
     selected, _ = _selected(queries, pool, k, block, both=False)
     return _ordered(queries, pool, selected, k, block)
 
 
 def neighbours(first: Vectors, second: Vectors, k: int, block: int = BLOCK) -> tuple[Candidates, Candidates]:
-    """The nearest vectors of the second pool for the first, and of the first for the second, as `nearest` has them. Each product
-    is computed once."""
+    """The nearest vectors of the second pool for each vector of the first pool, and vice versa, in the form of
+    `nearest`.
+
+    Each product is computed once.
+    """
     forward, backward = _selected(first, second, k, block, both=True)
     return _ordered(first, second, forward, k, block), _ordered(second, first, backward, k, block)
 
@@ -77,18 +81,23 @@ def scored(forward: Candidates, backward: Candidates, score: Score) -> Candidate
 
 
 def margin(cosines: Floats, means: Floats, score: Score) -> Floats:
-    """The margins of pairs, from their cosines and the means m(x, y) of their neighbourhoods, in arrays of equal shapes. The
-    ratio to a mean of 0 is the cosine."""
+    """The margins of pairs, from their cosines and the means m(x, y) of their neighbourhoods, in arrays of equal
+    shapes.
+
+    Where the mean is 0, the ratio is the cosine.
+    """
     if score == "cosine":
         return cosines
     return cosines - means if score == "distance" else cosines / np.where(means == 0, 1, means)
 
 
 def search(queries: Vectors, pool: Vectors, score: Score, k: int, block: int = BLOCK) -> Ints:
-    """The row of the pool that each query retrieves: [queries]. Of equal scores, the higher cosine wins, then the lower row.
+    """The row of the pool that each query retrieves: [queries].
+
+    If scores are equal, the higher cosine wins, and then the lower row.
 
     Args:
-        k: the size of a neighbourhood, whose vectors a margin is computed of; `cosine` has no neighbourhoods.
+        k: the number of nearest neighbours from which a margin is computed; the score `cosine` does not use it.
     """
     if score == "cosine":
         return nearest(queries, pool, 1, block).rows[:, 0]
@@ -96,7 +105,12 @@ def search(queries: Vectors, pool: Vectors, score: Score, k: int, block: int = B
 
 
 class Pairs(NamedTuple):
-    """Pairs of sentences, in descending order of their scores: the rows of the two pools, and the scores, each of shape [pairs]."""
+    """Pairs of sentences, in descending order of score.
+
+    Attributes:
+        first, second: [pairs], the rows of the two pools.
+        scores: [pairs], the scores.
+    """
 
     first: Ints
     second: Ints
@@ -104,11 +118,11 @@ class Pairs(NamedTuple):
 
 
 def mine(first: Vectors, second: Vectors, score: Score, k: int, block: int = BLOCK) -> Pairs:
-    """Pairs of two pools, in which no sentence occurs twice.
+    """The pairs of sentences of two pools that are mined as translations; each sentence is in at most one pair.
 
-    Each vector of either pool proposes the pair with the best of its `k` candidates. From the highest score down, a pair is
-    taken if neither vector is in a pair already (`max` in Artetxe and Schwenk 2019, section 3.2). Of equal scores, those that the
-    first pool proposes come first, then lower rows.
+    Each vector of both pools proposes the pair with the best of its `k` candidates. In descending order of score, a
+    proposed pair is accepted if neither vector is in an accepted pair (`max` in Artetxe and Schwenk 2019, section 3.2).
+    If scores are equal, pairs that the first pool proposes come first, and then lower rows.
     """
     forward, backward = neighbours(first, second, k, block)
     ahead, back = _best(scored(forward, backward, score)), _best(scored(backward, forward, score))
@@ -128,14 +142,18 @@ def mine(first: Vectors, second: Vectors, score: Score, k: int, block: int = BLO
 
 
 def _best(candidates: Candidates) -> Candidates:
-    """The candidate with the highest score, the first of equal ones: [queries, 1]."""
+    """The candidate with the highest score, or the first of several: [queries, 1]."""
     best = candidates.scores.argmax(1)[:, None]
     return Candidates(np.take_along_axis(candidates.rows, best, 1), np.take_along_axis(candidates.scores, best, 1))
 
 
 def _selected(first: Vectors, second: Vectors, k: int, block: int, both: bool) -> tuple[Ints, Ints]:
-    """The rows of a few more than `k` nearest vectors, by products in single precision, in ascending order: of the second pool
-    for each vector of the first, and, if `both`, of the first pool for each vector of the second."""
+    """The rows of a few more than `k` nearest vectors by products in single precision, in ascending order.
+
+    Returns:
+        The rows of the second pool for each vector of the first pool and, if `both`, the rows of the first pool for
+        each vector of the second pool.
+    """
     import torch
 
     device = default_device()
@@ -163,7 +181,7 @@ def _selected(first: Vectors, second: Vectors, k: int, block: int, both: bool) -
 def _merged(
     values: "torch.Tensor", numbers: "torch.Tensor", products: "torch.Tensor", begin: int
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """The highest values so far and their rows of the pool, [queries, k], with those of the next block of the pool.
+    """The highest values and their rows of the pool, [queries, k], after the next block of the pool is included.
 
     Args:
         products: [queries, rows of the block].
@@ -173,13 +191,14 @@ def _merged(
 
     k = values.shape[1]
     of_block, places = _highest(products, k)
-    # The rows of this block follow those of the blocks before it, so that a stable sort keeps the lower ones in front.
+    # The rows of this block follow the rows of earlier blocks, so that a stable sort keeps lower rows in front.
     values, order = torch.cat([values, of_block], 1).sort(dim=1, descending=True, stable=True)
     return values[:, :k], torch.cat([numbers, places + begin], 1).gather(1, order)[:, :k]
 
 
 def _ordered(queries: Vectors, pool: Vectors, selected: Ints, k: int, block: int) -> Candidates:
-    """The `k` nearest of the selected rows by cosines in double precision, of equal ones the lower row first."""
+    """The `k` nearest of the selected rows by cosines in double precision; equal cosines are in the order of the
+    rows."""
     lengths, pool_lengths = _lengths(queries), _lengths(pool)
     kept = min(k, len(pool))
     rows, scores = np.empty((len(queries), kept), np.int64), np.empty((len(queries), kept))
@@ -195,12 +214,15 @@ def _ordered(queries: Vectors, pool: Vectors, selected: Ints, k: int, block: int
 
 
 def _highest(values: "torch.Tensor", k: int) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """The `k` highest values of each row, or all, and their columns; of equal values, those of lower columns."""
+    """The `k` highest values of each row, or all values of a shorter row, and their columns.
+
+    If values are equal, the lower columns are chosen.
+    """
     if values.shape[1] <= k:
         values, order = values.sort(dim=1, descending=True, stable=True)
         return values, order
     top, places = values.topk(k + 1, dim=1)
-    # `topk` takes any of equal values, so that rows in which it had a choice are sorted.
+    # `topk` chooses any of equal values, so rows in which it had a choice are sorted instead.
     undecided = top[:, k] == top[:, k - 1]
     top, places = top[:, :k], places[:, :k]
     places = places.sort(dim=1).values
@@ -225,7 +247,7 @@ def _units(vectors: Vectors, lengths: Floats, device: "torch.device") -> "torch.
 
 
 def _cosines(queries: Vectors, pool: Vectors, rows: Ints, query_lengths: Floats, pool_lengths: Floats) -> Floats:
-    """The cosines of each query with some rows of the pool, in double precision: the shape of `rows`."""
+    """The cosines of each query with some rows of the pool, in double precision, in the shape of `rows`."""
     cosines = np.empty(rows.shape)
     for column in range(rows.shape[1]):
         others = rows[:, column]

@@ -1,4 +1,4 @@
-"""Language modelling: `mlm` and `nsp` train encoders, `perplexity` evaluates them."""
+"""Language modelling: `mlm`, `nsp` and `pairs` train encoders, and `perplexity` evaluates them."""
 
 from xlgrid.heads.language_modelling.mlm import MlmHead
 from xlgrid.heads.language_modelling.perplexity import PerplexityHead

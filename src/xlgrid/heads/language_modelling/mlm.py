@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-# The share of a text's tokens that are predicted (Devlin et al. 2019).
+# The share of the tokens of a text that are masked and predicted (Devlin et al. 2019).
 MASKED = 0.15
 
 
 class Masked(Strict):
     """The shares of tokens that training masks and predicts, in texts of one language and in pairs of languages."""
 
-    mono: float = Field(default=MASKED, gt=0, lt=1, description="of a text in one language")
+    mono: float = Field(default=MASKED, gt=0, lt=1, description="the share in a text in one language")
     bitext: float = Field(
-        default=MASKED, gt=0, lt=1, description="of both texts of a pair (Luo et al. 2021, table 8: 0.25)"
+        default=MASKED, gt=0, lt=1, description="the share in both texts of a pair (Luo et al. 2021, table 8: 0.25)"
     )
 
 
 class MlmHead(Head):
-    """Text of one language, or parallel texts of two side by side, of which masked tokens are predicted.
+    """Masked language modelling on text in one language, or on parallel texts in two languages as two segments.
 
-    The inputs are one or two columns of text; there is no target. An outcome is `[correct, masked]` for an input.
+    The inputs are one or two columns of text, and there is no target. An outcome is `[correct, masked]` for an input.
     """
 
     name = "mlm"
@@ -50,7 +50,12 @@ class MlmHead(Head):
     has_cells = False
 
     def __init__(self, masked: Masked | None = None) -> None:
-        """`masked` has the shares in training; evaluations mask the share `MASKED`, so that encoders can be compared."""
+        """Create the head.
+
+        Args:
+            masked: the shares of tokens that training masks. Evaluation always masks the share `MASKED`, so that
+                encoders can be compared.
+        """
         self.masked = masked or Masked()
 
     def second(self, task: TaskColumns) -> str | None:
@@ -59,22 +64,23 @@ class MlmHead(Head):
     def check_tokenizer(self, tokenizer: Any) -> None:
         if tokenizer.mask_token_id is None:
             raise ValueError(
-                "the vocabulary has no token for masking, which text is trained and evaluated with: write `mask_token` into its "
-                "tokenizer_config.json, or take another vocabulary"
+                "the tokenizer has no mask token, which training and evaluation on text need: write `mask_token` into "
+                "its tokenizer_config.json, or use another tokenizer"
             )
 
     def fields(self) -> list["pa.Field"]:
         return []
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
-        """Inputs of the rows of one text or of two parallel texts, `example` being the row of each.
+        """The inputs from the rows of one text or of two parallel texts. The column `example` has the row of each
+        input.
 
-        Rows of one text become inputs as `encoding.documents` and `encoding.lines` say; a row without tokens becomes none if
-        documents are split or packed. Otherwise a row that is too long loses tokens at the end of its longer segment, and is
-        counted as truncated.
+        `encoding.documents` and `encoding.lines` determine how rows of one text become inputs. If documents are split
+        or packed, a row without tokens becomes no input. Otherwise, a row that is too long loses tokens at the end of
+        its longer segment and is counted as truncated.
 
         Raises:
-            ValueError: the vocabulary has no token for masking.
+            ValueError: the tokenizer has no mask token.
         """
         self.check_tokenizer(encoding.tokenizer)
         columns = [table[column].to_pylist() for column in task.inputs]
@@ -105,7 +111,8 @@ class MlmHead(Head):
         return {**encoding.columns(encoded), "example": list(range(len(table)))}
 
     def _of_lines(self, texts: list[str], encoding: Encoding) -> dict[str, list[Any]]:
-        """Inputs of two segments, the first line of a text and the rest of it; of one segment if a text is one line."""
+        """Inputs with two segments: the first line of a text, and its other lines. A text of one line has one
+        segment."""
         inputs: dict[int, tuple[list[int], int]] = {}
         for has_two in (False, True):
             rows = [row for row, text in enumerate(texts) if ("\n" in text) is has_two]
@@ -145,8 +152,11 @@ class MlmHead(Head):
     def evaluation_batch(
         self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
     ) -> dict[str, "torch.Tensor"]:
-        """A batch in which the masks of a row depend on its number only: every evaluation has them, and every encoder of the
-        vocabulary (Pfeiffer et al. 2022, section 4)."""
+        """A batch in which the masked tokens of a row depend only on the number of the row.
+
+        All evaluations of all encoders with the same tokenizer thus mask the same tokens (Pfeiffer et al. 2022,
+        section 4).
+        """
         batch = super().collate(tokens, rows, token_types, device)
         mask(batch, tokens.vocabulary, draws=_fixed_draws(rows, batch["input_ids"]))
         return batch
@@ -158,9 +168,9 @@ class MlmHead(Head):
     def scores(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"]
     ) -> tuple["torch.Tensor", "torch.Tensor"]:
-        """Logits over the vocabulary, [masked tokens, vocabulary], and the tokens that were masked.
+        """The logits at the masked tokens, [masked tokens, vocabulary], and the token ids that were masked.
 
-        The logits of other tokens, which would cost more than the encoder does, are computed only for model types whose
+        The logits at other tokens would cost more than the encoder. They are computed only for model types whose
         language-modelling head is not known.
         """
         if (output := language_head(model)) is None:
@@ -181,13 +191,15 @@ class MlmHead(Head):
 
 
 def _whole_rows(inputs: list[list[int]]) -> dict[str, list[Any]]:
-    """The columns of inputs of one segment, each of which has texts of several rows."""
+    """The columns of a tokens file for inputs of one segment that contain texts of several rows."""
     return {"input_ids": inputs, "context_length": [len(ids) for ids in inputs], "example": [0] * len(inputs)}
 
 
 def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
-    """The part of a language model that computes logits over the vocabulary; None for other models, and where the type is not in
-    `FAMILIES`, whose head may not read the encoder's states as they are."""
+    """The module of a language model that computes logits over the vocabulary; None for models without it.
+
+    None also for types that are not in `FAMILIES`, because their head may not read the encoder's states directly.
+    """
     from torch import nn
 
     kind = getattr(getattr(model, "config", None), "model_type", "")
@@ -206,13 +218,13 @@ def mask(
     share: "torch.Tensor | float" = MASKED,
     draws: "torch.Tensor | None" = None,
 ) -> None:
-    """Mask a share of the tokens that have labels, and remove the labels of the others (Devlin et al. 2019).
+    """Mask a share of the tokens that have labels, and remove the labels of all other tokens (Devlin et al. 2019).
 
-    Of the chosen tokens, 80 % become the mask, 10 % a random token, and 10 % stay.
+    80 % of the chosen tokens are replaced by the mask token, 10 % by a random token, and 10 % stay as they are.
 
     Args:
-        share: the share of tokens, of all rows or, [rows, 1], of each row.
-        draws: [3, rows, longest], uniform numbers from 0 to 1 that decide; None: torch's generator draws.
+        share: the share of tokens in all rows, or [rows, 1], the share in each row.
+        draws: [3, rows, longest], uniform random numbers from 0 to 1; None: torch's generator draws them.
     """
     import torch
 
@@ -228,10 +240,11 @@ def mask(
 
 
 def _fixed_draws(rows: Ints, ids: "torch.Tensor") -> "torch.Tensor":
-    """The draws of `mask` for rows of these numbers, which do not depend on the length of the batch.
+    """The argument `draws` of `mask` for some rows: random numbers that do not depend on the length of the batch.
 
     Args:
-        ids: the inputs of the batch, [rows, longest].
+        rows: [rows], the numbers of the rows, which seed the random numbers.
+        ids: [rows, longest], the inputs of the batch.
     """
     import torch
 

@@ -1,7 +1,7 @@
-"""Masked language modelling and next sentence prediction together (Devlin et al. 2019, section 3.1): only training uses it.
+"""Masked language modelling with next sentence prediction (Devlin et al. 2019, section 3.1), for training only.
 
-Half of the inputs with two segments of one language get the second segment of another input of this language, and the model
-tells from the first token which inputs they are.
+Half of the inputs with two segments of one language get the second segment of another input in this language. From the
+first token, the model predicts whether the second segment was exchanged.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,27 +17,33 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-# The attribute of a model with the layer that only this objective uses.
+# The attribute of a model that holds the layer which only this objective uses.
 MODULE = "next_sentence"
-# The entry of a batch that says which inputs kept their second segment: 1 if so, 0 if not, `IGNORED` for other inputs.
+# The entry of a batch with the labels: 1 for inputs that kept their second segment, 0 for inputs in which it was
+# exchanged, `IGNORED` for other inputs.
 KEPT = "kept"
 
 
 class NextSentenceHead(MlmHead):
-    """The objective of BERT: the losses `MLM` and `NSP`."""
+    """The pre-training objective of BERT, with the losses `MLM` and `NSP`."""
 
     loss_names = ("MLM", "NSP")
     allows_smoothing = False
 
     def __init__(self, max_length: int, masked: Masked | None = None) -> None:
-        """Inputs whose second segment is exchanged are cut to `max_length` tokens."""
+        """Create the head.
+
+        Args:
+            max_length: the number of tokens to which inputs with an exchanged segment are cut.
+            masked: see `MlmHead`.
+        """
         super().__init__(masked)
         self.max_length = max_length
 
     def attach(self, model: "PreTrainedModel") -> None:
-        """Give a language model the pooler and the classifier that the objective trains. Torch's generator draws them.
+        """Add the pooler and the classifier of the objective to a language model. Torch's generator initializes them.
 
-        BERT's pooler is part of its encoder, with which sequence classification begins.
+        The pooler is part of BERT's encoder, and sequence classification begins with it.
         """
         import torch
         from transformers.models.bert.modeling_bert import BertPooler
@@ -65,7 +71,7 @@ class NextSentenceHead(MlmHead):
 
     @staticmethod
     def _others(tokens: Tokens, rows: Ints) -> Ints:
-        """For each row, another random row of the same part of a mix; the row itself where the part has no other."""
+        """For each row, another random row of the same part of the mix; the row itself if the part has no other row."""
         import torch
 
         begins, ends = np.zeros(len(rows), np.int64), np.full(len(rows), len(tokens))
@@ -73,7 +79,7 @@ class NextSentenceHead(MlmHead):
             begins, ends = np.searchsorted(parts, parts[rows]), np.searchsorted(parts, parts[rows], side="right")
         choices = ends - begins - 1
         others: Ints = begins + (torch.rand(len(rows), dtype=torch.float64).numpy() * choices).astype(np.int64)
-        # The rows from the row itself on move up by one, so that it is not among them.
+        # Choices from the row itself on move up by one, so that the row itself is never chosen.
         return others + ((others >= rows) & (choices > 0))
 
     def terms_of_losses(self, batch: dict[str, "torch.Tensor"]) -> dict[str, int]:
@@ -84,7 +90,10 @@ class NextSentenceHead(MlmHead):
 
         output = language_head(model)
         if output is None:
-            raise ValueError(f"next sentence prediction is for the families of BERT, not for {model.config.model_type}")
+            raise ValueError(
+                "next sentence prediction needs an encoder of the family of BERT or XLM-R, got "
+                f"{model.config.model_type}"
+            )
         inputs = {name: tensor for name, tensor in batch.items() if name not in (KEPT, "labels")}
         states = model.base_model(**inputs).last_hidden_state
         due = batch["labels"] != IGNORED
@@ -98,11 +107,12 @@ class NextSentenceHead(MlmHead):
 
 
 def exchange(tokens: Tokens, rows: Ints, exchanged: Flags, others: Ints, max_length: int) -> Tokens:
-    """Some rows as inputs of their own, of which those that are `exchanged` have the second segment of another row.
+    """Some rows of a data set, where `exchanged` rows have the second segment of another row.
 
     Args:
-        exchanged, others: [rows], whether a row loses its second segment, and the row from which it gets another one.
-        max_length: the tokens to which an exchanged input is cut, by the end of its first segment.
+        exchanged: [rows], whether a row gets the second segment of another row.
+        others: [rows], this other row.
+        max_length: the maximum number of tokens of an exchanged input; the end of the first segment is cut.
     """
     inputs, contexts = [], tokens.contexts[rows].copy()
     for at, (row, other) in enumerate(zip(rows.tolist(), others.tolist(), strict=True)):
@@ -110,7 +120,7 @@ def exchange(tokens: Tokens, rows: Ints, exchanged: Flags, others: Ints, max_len
         if exchanged[at]:
             context = int(contexts[at])
             second = tokens.ids(other)[tokens.contexts[other] :]
-            # The first token and the separator that closes the segment stay.
+            # The first token and the separator at the end of the segment stay.
             room = min(context, max(2, max_length - len(second)))
             contexts[at] = room
             ids = np.concatenate([ids[: room - 1], ids[context - 1 : context], second])[:max_length]

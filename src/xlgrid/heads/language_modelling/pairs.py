@@ -1,10 +1,11 @@
 """Rows of text and bitext as pairs of inputs, and the objective of XLM on them (Conneau and Lample 2019).
 
-Each row of a batch is a pair (x, y): both sides of bitext, or two adjacent segments of a text in one language (Luo et al. 2021,
-section 4). With the masked inputs x̂ and ŷ, training adds up two losses, each the mean over its masked tokens:
+Each row of a batch is a pair (x, y): both sides of bitext, or two adjacent segments of a text in one language (Luo et
+al. 2021, section 4). With the masked inputs x̂ and ŷ, the training loss is the sum of two losses, each the mean over
+its masked tokens:
 
     MLM       -log P(x | x̂) - log P(y | ŷ)
-    TLM       -log P(x, y | [x̂; ŷ])             of bitext alone; the same tokens are masked
+    TLM       -log P(x, y | [x̂; ŷ])             for bitext only; the same tokens are masked
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 
     Batch = dict[str, torch.Tensor]
 
-# The entries of a batch with the inputs and labels of TLM, whose names in a model's forward follow the prefix.
+# The prefix of the entries of a batch with the inputs and labels of TLM. The rest of the name is that of an argument of
+# the model's forward.
 JOINED = "joined_"
 
 
 class PairHead(MlmHead):
-    """Masked language modelling of pairs. Only training uses it, on the tokens of the head `mlm`.
+    """Masked language modelling of pairs, for training only. It reads the tokens of the head `mlm`.
 
     A batch of n rows has 2n inputs: the x of all rows, and then the y of all rows.
     """
@@ -38,28 +40,32 @@ class PairHead(MlmHead):
     def __init__(
         self, masked: Masked | None = None, tlm: bool = True, adjacent: Literal["halves", "next"] = "halves"
     ) -> None:
-        """What the objective consists of.
+        """Create the head.
 
         Args:
             masked: the shares of masked tokens.
             tlm: whether TLM is among the losses.
-            adjacent: the pair of a row of one segment: its two halves, or the row and the next one of its language. The two
-                segments of a row that has two are a pair in either case.
+            adjacent: the pair that a row with one segment becomes: its two halves, or the row and the next row of its
+                language. A row with two segments is always the pair of its segments.
         """
         super().__init__(masked)
         self.tlm, self.adjacent = tlm, adjacent
         self.loss_names = ("MLM", "TLM") if tlm else ("MLM",)
 
     def collate(self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu") -> "Batch":
-        """`input_ids`, `attention_mask` and `labels` of x and y, [2 x rows, longest]; with TLM, those of its inputs with the
-        prefix `JOINED`, [rows of bitext, longest]."""
+        """The tensors `input_ids`, `attention_mask` and `labels` of x and y, [2 x rows, longest].
+
+        With TLM, the batch also has the tensors of the joined inputs, [rows of bitext, longest]. Their names have the
+        prefix `JOINED`.
+        """
         pairs = pairs_of(tokens, rows, self.adjacent)
         batch = super().collate(pairs, np.arange(len(pairs)), token_types, device)
         return batch | (self._joined(tokens, rows, pairs, batch, token_types) if self.tlm else {})
 
     @staticmethod
     def _joined(tokens: Tokens, rows: Ints, pairs: Tokens, batch: "Batch", token_types: bool) -> "Batch":
-        """The inputs of TLM: the masked x and y of each row of bitext in one input, as the tokens file has them."""
+        """The inputs of TLM: the masked x and y of each row of bitext in one input, in the format of the tokens
+        file."""
         import torch
 
         of_bitext = np.flatnonzero(tokens.segments(rows).switched)
@@ -67,8 +73,8 @@ class PairHead(MlmHead):
         sizes, contexts = tokens.sizes[bitext][:, None], tokens.contexts[bitext][:, None]
         at = np.arange(sizes.max(initial=1))[None, :]
         in_y = at - sizes + pairs.sizes[len(rows) + of_bitext][:, None]
-        # Where XLM-R has a second separator between x and y, the y of the pair has its first token, and the last token of x, which
-        # is a separator, comes twice.
+        # XLM-R has a second separator between x and y, where the y of the pair has its first token. The last token of
+        # x, which is a separator, is therefore repeated.
         of_x, of_y = (np.minimum(at, contexts - 1), of_bitext), (in_y, of_bitext + len(rows))
         places_x, places_y = (place + longest * inputs[:, None] for place, inputs in (of_x, of_y))
         is_second = (at >= contexts) & (in_y > 0)
@@ -109,27 +115,31 @@ class PairHead(MlmHead):
 
         Args:
             inputs: `input_ids` and `attention_mask` of x and y, [2 x rows, longest].
-            states: the last layer for them, [2 x rows, longest, size].
+            states: the output of the last layer for these inputs, [2 x rows, longest, size].
             labels: the masked tokens, [2 x rows, longest].
         """
         return {}
 
 
 def negative_log_likelihood(model: "PreTrainedModel", states: "torch.Tensor", labels: "torch.Tensor") -> "torch.Tensor":
-    """The sum of -log P of the masked tokens; P is that of the model's output layer."""
+    """The sum of -log P over the masked tokens, where P is the probability from the model's output layer."""
     from torch.nn.functional import cross_entropy
 
     output, due = language_head(model), labels != IGNORED
     if output is None:
-        raise ValueError(f"pairs are for the families of BERT, not for {model.config.model_type}")
+        raise ValueError(
+            f"training on pairs needs an encoder of the family of BERT or XLM-R, got {model.config.model_type}"
+        )
     return cross_entropy(output(states[due]).float(), labels[due], reduction="sum")
 
 
 def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "halves") -> Tokens:
-    """The inputs x of some rows, and then their y, each with special tokens of its own and with the languages of its row.
+    """The inputs x of some rows, followed by their inputs y, each with its own special tokens and the languages of its
+    row.
 
-    A row of two segments is the pair of these. A row of one segment is the pair of its halves, or of itself and the next row of
-    its language; the last row is the y of the one before it. A row that has no neighbour, or only one token, has a y without words.
+    A row with two segments is the pair of its segments. A row with one segment is the pair of its halves, or of the row
+    and the next row of its language; for the last row, y is the row before it. If a row has no neighbour or only one
+    token, its y has no words.
     """
     first, second = [], []
     for row in rows.tolist():
@@ -142,7 +152,7 @@ def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "
         elif adjacent == "next":
             neighbour = _neighbour(tokens, row)
             pair = [ids, ids[[0, -1]] if neighbour is None else tokens.ids(neighbour)]
-            # The text of x comes before that of y.
+            # The text of x comes before the text of y.
             x, y = pair[::-1] if neighbour is not None and neighbour < row else pair
             first.append(x)
             second.append(y)
@@ -156,7 +166,7 @@ def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "
 
 
 def _neighbour(tokens: Tokens, row: int) -> int | None:
-    """The next row of the same part of a mix, or else the row before; None if neither is of one segment."""
+    """The next row of the same part of a mix, or else the row before it; None if both have two segments."""
     for other in (row + 1, row - 1):
         is_there = 0 <= other < len(tokens) and (tokens.parts is None or tokens.parts[other] == tokens.parts[row])
         if is_there and tokens.contexts[other] == tokens.sizes[other]:

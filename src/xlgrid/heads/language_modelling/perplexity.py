@@ -1,4 +1,5 @@
-"""The head `perplexity`: how well a language model predicts masked tokens of text (Pfeiffer et al. 2022, section 4)."""
+"""The head `perplexity`, which evaluates a language model on masked tokens of text (Pfeiffer et al. 2022, section
+4)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -19,18 +20,18 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-# The largest exponent of a number in double precision is a little larger.
+# The largest natural exponent in double precision is a little larger.
 LARGEST = 700
 
 
 @dataclass(frozen=True)
 class Perplexity(Ratio):
-    """e to the power of a ratio of nats."""
+    """The perplexity: e to the power of the mean negative log-likelihood in nats."""
 
     def score(self, outcomes: Iterable[Outcome]) -> float:
         nats = super().score(outcomes)
         if not nats < LARGEST:
-            raise ValueError(f"{self.name}, e to the power of {nats:g}, is no number: the model has diverged")
+            raise ValueError(f"{self.name}, e to the power of {nats:g}, is not a number: the model has diverged")
         return math.exp(nats)
 
     def moves(self, outcomes: Sequence[Outcome]) -> NDArray[np.float64]:
@@ -49,7 +50,7 @@ PERPLEXITY = Perplexity(
 
 
 class PerplexityHead(MlmHead):
-    """As `mlm`, and its runs are evaluated: a cell has the perplexity of the masked tokens of the test set.
+    """The head `mlm` with evaluation: a cell has the perplexity of the masked tokens of the test set.
 
     An outcome is `[negative log-likelihood in nats, masked]` for an input.
     """
@@ -59,7 +60,7 @@ class PerplexityHead(MlmHead):
     has_cells = True
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
-        """The perplexity where all tokens of the vocabulary are equally likely."""
+        """The perplexity of a model for which all tokens of the vocabulary are equally likely."""
         return {PERPLEXITY.name: float(tokens.vocabulary.size)}
 
     def predict(
@@ -69,7 +70,7 @@ class PerplexityHead(MlmHead):
 
         logits, labels = self.scores(model, batch)
         due = batch["labels"] != IGNORED
-        # In the order of `labels`, which have the masked tokens of one row after another.
+        # The losses are in the order of `labels`: the masked tokens of one row after another.
         losses = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none").double()
         sums = torch.zeros(due.shape, dtype=losses.dtype, device=losses.device).masked_scatter(due, losses).sum(1)
         return [list(pair) for pair in zip(sums.tolist(), due.sum(1).tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""Answers that are spans of a context: `head` scores them as SQuAD does, each other module as a benchmark of its name does."""
+"""Answers to questions as spans of a context: `head` scores them as SQuAD does, `mlqa` as MLQA does."""
 
 from xlgrid.heads.span.head import SpanHead
 from xlgrid.heads.span.mlqa import MlqaSpanHead

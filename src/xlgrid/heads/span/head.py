@@ -1,10 +1,11 @@
-"""The head `span`: the answer to a question as a span of a context, which may take several windows.
+"""The head `span`: the answer to a question as a span of a context, which is cut into windows if it is long.
 
-Windows and the search for the best span are those of SQuAD's usual preprocessing and post-processing (`run_squad.py` of
-BERT, Devlin et al. 2019; `run_qa.py` of transformers), with three choices of this project: the text of a span is read from a
-fast tokenizer's character offsets, so that nothing has to be aligned; padding is never a place for an answer, so that the
-padding of a batch changes nothing; and a question for which no window has a permitted span among its best ones is answered
-by the empty text.
+The windows and the search for the best span follow SQuAD's usual preprocessing and post-processing (`run_squad.py` of
+BERT, Devlin et al. 2019; `run_qa.py` of transformers), with three differences:
+
+- the text of a span is read from a fast tokenizer's character offsets, so that nothing has to be aligned;
+- an answer is never in the padding, so that the padding of a batch changes nothing;
+- if no window has a permitted span among its best ones, the answer is the empty text.
 """
 
 import re
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.floating[Any]]
 
-# The number of most likely starts and ends of a window that are combined, and the tokens of the longest answer.
+# The number of the most likely starts and ends of a window that are combined, and the maximum tokens of an answer.
 BEST = 20
 LONGEST = 30
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -39,7 +40,12 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 class Answer(NamedTuple):
-    """The text of a span, and the sum of the logits of its first and last token."""
+    """A predicted answer.
+
+    Attributes:
+        score: the sum of the logits of its first and last token.
+        text: the text of the span.
+    """
 
     score: float
     text: str
@@ -51,16 +57,21 @@ NO_ANSWER = Answer(-np.inf, "")
 class SpanHead(Head):
     """The answer to a question as a span of its context.
 
-    The inputs are the question and the context, in this order, which is that of the segments. The target has the answers: the
-    lists `text` and `answer_start`, as in SQuAD. In a pair, the question is in the second language. A context that is too long
-    beside its question becomes several windows, two of which share `stride` tokens.
+    The inputs are the question and the context, in this order, which is also the order of the segments. The target has
+    the answers: the lists `text` and `answer_start`, as in SQuAD. In a pair, the question is in the second language. A
+    context that does not fit next to its question becomes several windows. Neighbouring windows share `stride` tokens.
 
-    The columns of tokens files: `start` and `end` are the first and last token of the first answer, both 0 (the first
-    special token) where the window lacks part of it; `example` is the number of the question; `first` and `last` are, for
-    each token, the characters of the window's text where the token starts and ends, and -1 for tokens outside of the
-    context; `text` is the window's part of the context; `answers` are the texts of all correct answers.
+    The columns of tokens files are:
 
-    An outcome is `[F1, exact match]` of a question.
+    - `start`, `end`: the first and last token of the first answer; both are 0 (the first special token) if the window
+      lacks a part of the answer;
+    - `example`: the number of the question;
+    - `first`, `last`: for each token, the characters of the window's text where the token starts and ends; -1 for
+      tokens outside of the context;
+    - `text`: the window's part of the context;
+    - `answers`: the texts of all correct answers.
+
+    An outcome is `[F1, exact match]` for a question.
     """
 
     name = "span"
@@ -70,9 +81,8 @@ class SpanHead(Head):
     token_columns = ("first", "last")
     inputs_allowed = (2, 2)
     has_labels = False
-    has_answers = True
     has_stride = True
-    # The tokens outside of a context have no probability, whatever the loss.
+    # Tokens outside of the context have probability 0, so the loss cannot spread probability over all tokens.
     allows_smoothing = False
 
     def prepared(
@@ -100,8 +110,11 @@ class SpanHead(Head):
         return table.filter(pa.array(is_kept, pa.bool_())), {what: count for what, count in counts.items() if count}
 
     def in_form(self, table: "pa.Table", task: TaskColumns, normalized: Normalized) -> "pa.Table":
-        """Each answer starts where the normalized text before it ends. An answer that begins between a letter and its mark is not
-        found there, and `check` names it."""
+        """The rows with normalized contexts, questions and answers. An answer starts where the normalized text before
+        it ends.
+
+        An answer that begins between a letter and its mark is not at this place, and `check` reports it.
+        """
         rows = []
         for context, answers in zip(table[task.inputs[1]].to_pylist(), table[task.target].to_pylist(), strict=True):
             if isinstance(context, str) and isinstance(answers, dict) and {"text", "answer_start"} <= answers.keys():
@@ -114,7 +127,7 @@ class SpanHead(Head):
         return task.inputs[0]
 
     def parallel(self, task: TaskColumns) -> str:
-        """The id, because an answer is a piece of one language's context."""
+        """The column `id`, because answers are parts of contexts and differ between languages."""
         return "id"
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
@@ -145,7 +158,7 @@ class SpanHead(Head):
         for example, (segments, ids, offsets, answer) in enumerate(examples):
             inside = [at for at, segment in enumerate(segments.sequence_ids) if segment == 1]
             if not inside:
-                raise ValueError(f"the context {contexts[example]!r} has no tokens: look at the data")
+                raise ValueError(f"the context {contexts[example]!r} has no tokens: correct the data")
             begin, after, length = inside[0], inside[-1] + 1, context_length(segments)
             before, tail = ids[:begin], ids[after:]
             if encoding.one_separator:
@@ -154,8 +167,8 @@ class SpanHead(Head):
             if room < 1 or (room < len(inside) and room <= encoding.stride):
                 raise ValueError(
                     f"max_length {encoding.max_length} leaves {max(0, room)} tokens for a context beside the question "
-                    f"{questions[example]!r}, of which windows share {encoding.stride}: raise max_length, or lower the "
-                    "task's stride"
+                    f"{questions[example]!r}, and neighbouring windows share {encoding.stride}: raise max_length, or "
+                    "lower the task's stride"
                 )
             context_offsets, start = offsets[begin:after], answer["answer_start"][0]
             answer_place = start, start + len(answer["text"][0])
@@ -185,17 +198,18 @@ class SpanHead(Head):
         return codes[-1], codes[0]
 
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
-        """The first and the last token of each row's answer: [rows, 2]."""
+        """The first and last token of the answer of each row, [rows, 2]."""
         return np.stack([tokens.columns[name][rows] for name in ("start", "end")], axis=1)
 
     def settings(self, labels: int) -> dict[str, int]:
-        """Two outputs, the logit of a start and that of an end."""
+        """The setting for two outputs of the model: the logits of the start and of the end."""
         return {"num_labels": 2}
 
     def scores(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"]
     ) -> tuple["torch.Tensor", "torch.Tensor"]:
-        """Logits of a start for all rows, then of an end for all rows, over the tokens: [2 * rows, longest]."""
+        """The logits of the start for all rows, followed by the logits of the end, [2 * rows, longest], and the
+        labels."""
         import torch
 
         inputs, labels = without_labels(batch)
@@ -218,7 +232,7 @@ class SpanHead(Head):
         return answers
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Answer]) -> list[Outcome]:
-        """The outcome of the best answer among each question's windows, the first of equal ones."""
+        """The outcome of each question, for the best answer among its windows, or the first of several best ones."""
         chosen: dict[int, int] = {}
         for row, example in enumerate(tokens.example_of.tolist()):
             if example not in chosen or predictions[row].score > predictions[chosen[example]].score:
@@ -228,41 +242,48 @@ class SpanHead(Head):
 
     def answer_outcome(self, predicted: str, tokens: Tokens, row: int) -> list[float]:
         """The outcome of an answer to the question of a row."""
-        # The answers are in the language of the context, which is the second segment.
+        # The answers are in the language of the context, the second segment.
         language = tokens.languages[tokens.language_of[row, 1]]
         gold = tokens.columns["answers"][row].as_py()
         return answer_outcome(*(self.normalised(text, language) for text in (predicted, *gold)))
 
     def normalised(self, text: str, language: str) -> str:
-        """An answer in a form in which equal answers are equal texts of words between single spaces."""
+        """The normalised text of an answer, with single spaces between its words. Equal answers have equal texts."""
         return normalised(text)
 
 
 def wrong_answers(context: str, answers: Any) -> str | None:
-    """The problem with the answers to a question; None if there is none."""
+    """The problem with the answers to a question; None if they are correct."""
     if not isinstance(answers, dict) or not {"text", "answer_start"} <= answers.keys():
         return f"expected the lists `text` and `answer_start`, as in SQuAD, got {answers!r}"
     texts, starts = answers["text"], answers["answer_start"]
     if not texts and not starts:
         return "the question has no answer in its context; `unanswerable: drop` in `data` leaves out such questions"
     if len(texts) != len(starts):
-        return f"{len(texts)} texts and {len(starts)} starts of answers: expected as many of both"
+        return f"got {len(texts)} texts and {len(starts)} starts of answers, expected the same number of both"
     if not all(isinstance(start, int) and not isinstance(start, bool) for start in starts):
-        return f"the starts of answers are {starts!r}, expected whole numbers"
+        return f"got the starts of answers {starts!r}, expected whole numbers"
     for text, start in zip(texts, starts, strict=True):
         if not text or not is_at(context, text, start):
             there = context[max(start, 0) :][: len(text)]
             return (
                 f"the answer {text!r} is not in the context at character {start}"
-                + (f", where {there!r} stands" if text else "")
-                + ": `answer_start` counts characters (not bytes) from 0; correct it (for training sets alone, `misplaced` in `data` leaves out "
-                "such questions, `drop`, or takes the nearest occurrence of the answer, `search`)"
+                + (f"; the context has {there!r} there" if text else "")
+                + ": `answer_start` counts characters (not bytes) from 0; correct it (for training sets only, "
+                "`misplaced: drop` in `data` leaves out such questions, and `misplaced: search` uses the nearest "
+                "occurrence of the answer)"
             )
     return None
 
 
 class Window(NamedTuple):
-    """Tokens of a context, from `start` to before `end`, and the first and last token of the answer: None if not whole."""
+    """A window over the tokens of a context.
+
+    Attributes:
+        start: the first token of the window.
+        end: the first token after the window.
+        answer: the first and last token of the answer; None if the window lacks a part of the answer.
+    """
 
     start: int
     end: int
@@ -270,11 +291,12 @@ class Window(NamedTuple):
 
 
 def windows(offsets: Sequence[tuple[int, int]], answer: tuple[int, int], room: int, stride: int) -> Iterator[Window]:
-    """Windows of at most `room` tokens over a context, each of which begins `stride` tokens before the last one ends.
+    """The windows of at most `room` tokens over a context. Each window begins `stride` tokens before the end of the
+    window before it.
 
     Args:
-        offsets: the first character of each token of the context, and the one after its last character.
-        answer: the same of the answer.
+        offsets: for each token of the context, its first character and the character after its last one.
+        answer: the first character of the answer and the character after its last one.
     """
     firsts, lasts = (np.array([offset[side] for offset in offsets], np.int64) for side in (0, 1))
     start = 0
@@ -282,9 +304,9 @@ def windows(offsets: Sequence[tuple[int, int]], answer: tuple[int, int], room: i
         end = min(start + room, len(offsets))
         place = None
         if start < end and firsts[start] <= answer[0] and lasts[end - 1] >= answer[1]:
-            # From the last token that starts before the answer to the first one that ends after it.
+            # The answer's tokens range from the last token that starts before it to the first token that ends after it.
             begin = int(np.searchsorted(firsts[start:end], answer[0], "right")) - 1
-            # A token of one character may share it with the mark of the word before it.
+            # A token of one character may share it with the token before, which marks the beginning of the word.
             place = start + begin, start + max(begin, int(np.searchsorted(lasts[start:end], answer[1], "left")))
         yield Window(start, end, place)
         if end == len(offsets):
@@ -293,13 +315,13 @@ def windows(offsets: Sequence[tuple[int, int]], answer: tuple[int, int], room: i
 
 
 def best(starts: Floats, ends: Floats, first: NDArray[np.int32], last: NDArray[np.int32], text: str) -> Answer:
-    """The best span of a window: inside the context, of at most `LONGEST` tokens, among the `BEST` starts and ends.
+    """The best span of a window: in the context, of at most `LONGEST` tokens, with one of the `BEST` starts and ends.
 
     Args:
         starts, ends: [tokens], the logits.
         first, last, text: the columns of these names, see `SpanHead`.
     """
-    # A stable sort keeps the first of equal ones.
+    # A stable sort keeps equal values in their order.
     begins, finishes = (np.argsort(-logits, kind="stable")[:BEST] for logits in (starts, ends))
     scores = starts[begins][:, None] + ends[finishes][None, :]
     lengths = finishes[None, :] - begins[:, None] + 1
@@ -312,18 +334,22 @@ def best(starts: Floats, ends: Floats, first: NDArray[np.int32], last: NDArray[n
 
 
 def normalised(text: str) -> str:
-    """An answer as SQuAD's evaluation compares it: lower case, without ASCII punctuation and English articles, its words
-    separated by single spaces. XQuAD's evaluation does so in every language (Artetxe et al. 2020)."""
+    """An answer in the form in which SQuAD's evaluation compares answers.
+
+    The form is lower case, without ASCII punctuation and English articles, with single spaces between words. XQuAD's
+    evaluation uses it for all languages (Artetxe et al. 2020).
+    """
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def answer_outcome(predicted: str, *gold: str) -> list[float]:
-    """F1 of the words of a predicted answer, and whether it matches, each for the gold answer for which it is highest
-    (Rajpurkar et al. 2016, section 6). All answers are normalised."""
+    """The F1 over words and the exact match of a predicted answer, each the highest over the gold answers (Rajpurkar et
+    al. 2016, section 6). All answers are normalised."""
     return [max(words_f1(predicted.split(), answer.split()) for answer in gold), float(predicted in gold)]
 
 
 def words_f1(guess: Sequence[str], answer: Sequence[str]) -> float:
-    """F1 of the words of two answers; 0 where either has no words, which in SQuAD v1.1 no gold answer lacks."""
+    """The F1 over the words of two answers; 0 if one of them has no words. All gold answers of SQuAD v1.1 have
+    words."""
     shared = (Counter(guess) & Counter(answer)).total()
     return 2 * shared / (len(guess) + len(answer)) if shared else 0.0

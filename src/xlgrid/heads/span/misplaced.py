@@ -1,31 +1,31 @@
-"""Answers that are not at their `answer_start`: contexts that lost their leading blanks, and what a training set may do about the rest.
+"""Correct answers that are not at their `answer_start`, after the loss of leading blanks or, for training, in general.
 
-The scripts from which XQuAD, the secondary task of TyDiQA and XTREME's copy of MLQA on the Hub were made strip contexts and keep the
-offsets of the unstripped ones (huggingface/datasets#2585 is the report of the same mistake in SQuAD). Every offset in such a context
-is too large by the number of blanks.
+XQuAD, the secondary task of TyDiQA and XTREME's copy of MLQA on the Hub were produced by scripts that strip contexts
+and keep the offsets of the contexts before stripping (huggingface/datasets#2585 reports the same mistake in SQuAD).
+Every offset in such a context is too large by the number of lost blanks.
 
-A single wrong offset looks the same. Offsets are therefore corrected only in a context in which several answers agree, and in other
-contexts of a file that has such a context.
+A single wrong offset looks the same. Therefore, offsets are corrected only if several answers in a context agree on the
+number of blanks, or if this is the case in another context of the same file.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-# What a training set does with a question whose answer is not at its offset.
+# The treatment of a training question whose answer is not at its offset.
 Misplaced = Literal["error", "drop", "search"]
-# The most blanks that a context may have lost. In XQuAD, 33 contexts have lost one, and one context two.
+# The maximum number of blanks that a context may have lost. In XQuAD, 33 contexts lost one blank, and one context two.
 MOST_BLANKS = 2
 
 
 class Placed(NamedTuple):
-    """Answers to questions, as far as possible at their offsets.
+    """The answers to questions after the correction of their offsets.
 
     Attributes:
-        answers: those of each question; None for a question to leave out.
-        shifted: the number of answers whose offsets were corrected by the blanks that their contexts have lost.
+        answers: the answers to each question; None for a question to leave out.
+        shifted: the number of answers that were moved because their contexts lost leading blanks.
         contexts: the number of these contexts.
-        searched: the number of answers that were found elsewhere in their contexts.
+        searched: the number of answers that were moved to another occurrence in their contexts.
     """
 
     answers: list[Any]
@@ -37,13 +37,14 @@ class Placed(NamedTuple):
 def placed(contexts: Sequence[Any], answers: Sequence[Any], misplaced: str = "error") -> Placed:
     """Answers with corrected offsets.
 
-    Answers that no rule corrects, and values that are no answers, stay as they are.
+    Answers that no rule corrects stay as they are, and so do values that are not answers.
 
     Args:
         contexts: the context of each question.
         answers: the lists `text` and `answer_start` of each question.
-        misplaced: a value of `Misplaced`: what becomes of a question with an answer that no shift explains. `search` takes the occurrence of the answer
-            that is nearest to its offset, the earlier of two, and leaves out a question with an answer that its context lacks.
+        misplaced: a value of `Misplaced`: the treatment of a question with an answer that lost blanks do not explain.
+            `search` moves the answer to its occurrence nearest to the offset, or to the earlier of two, and leaves out
+            a question whose context does not contain the answer.
     """
     result = list(answers)
     of_context: dict[str, list[int]] = defaultdict(list)
@@ -70,10 +71,10 @@ def placed(contexts: Sequence[Any], answers: Sequence[Any], misplaced: str = "er
 
 
 def _shifts(answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, int]:
-    """The contexts of a file that have lost their leading blanks, and how many each has lost.
+    """The contexts of a file that lost their leading blanks, with the number of lost blanks.
 
-    Answers at two characters or more that share a shift show it. Answers at one character alone may be a mistake of their own,
-    and count only if another context of the file shows a shift.
+    Two or more answers at different characters that share a shift are evidence. Answers at a single character may be a
+    separate mistake, and count only if another context of the file has this evidence.
 
     Args:
         answers: context -> the answers to its questions.
@@ -84,11 +85,12 @@ def _shifts(answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, int
 
 
 def lost_blanks(context: str, answers: Sequence[Mapping[str, Any]]) -> int:
-    """The number of leading blanks that a context may have lost: the smallest number of at most `MOST_BLANKS` by which the offsets of
-    all its answers are too large; 0 if there is none, if an answer is at its own offset, or if the context still begins with a blank.
+    """The number of leading blanks that a context may have lost: the smallest number, up to `MOST_BLANKS`, by which the
+    offsets of all its answers are too large.
 
-    Answers to one question may allow several numbers, as a digit among equal digits does. The text at the corrected offset is
-    the answer in any case.
+    The number is 0 if no number explains the offsets, if an answer is at its own offset, or if the context still begins
+    with a blank. Several numbers may explain the offsets, for instance for a digit among equal digits. The text at the
+    corrected offset is the answer for each of them.
     """
     pairs = [pair for each in answers for pair in zip(each["text"], each["answer_start"], strict=True)]
     if not pairs or context[:1].isspace() or any(is_at(context, text, start) for text, start in pairs):
@@ -99,12 +101,12 @@ def lost_blanks(context: str, answers: Sequence[Mapping[str, Any]]) -> int:
 
 
 def is_at(context: str, text: str, start: int) -> bool:
-    """Whether a text is in a context at a character."""
+    """Whether a context contains a text at a character."""
     return start >= 0 and context.startswith(text, start)
 
 
 def _is_readable(context: Any, answers: Any) -> bool:
-    """Whether these are a context and the answers to a question."""
+    """Whether the values are a context and the answers to a question."""
     if not isinstance(context, str) or not isinstance(answers, Mapping):
         return False
     texts, starts = answers.get("text"), answers.get("answer_start")
@@ -121,7 +123,8 @@ def _are_placed(context: str, answers: Mapping[str, Any]) -> bool:
 
 
 def _searched(context: str, answers: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
-    """The answers to a question at their nearest occurrences, and the number of those that moved; None if the context lacks one."""
+    """The answers to a question at their nearest occurrences, or None if the context lacks one; and the number of moved
+    answers."""
     starts = answers["answer_start"]
     found = [_nearest(context, text, start) for text, start in zip(answers["text"], starts, strict=True)]
     if None in found:
@@ -131,7 +134,7 @@ def _searched(context: str, answers: Mapping[str, Any]) -> tuple[dict[str, Any] 
 
 
 def _nearest(context: str, text: str, start: int) -> int | None:
-    """The first character of the occurrence of a text that is nearest to a character, the earlier of two."""
+    """The first character of the occurrence of a text nearest to a given character, or of the earlier of two."""
     start = max(start, 0)
     places = [place for place in (context.rfind(text, 0, start + len(text)), context.find(text, start)) if place >= 0]
     return min(places, key=lambda place: abs(place - start), default=None)

@@ -1,6 +1,6 @@
-"""The head `span-mlqa`: the head `span`, with answers compared as MLQA's evaluation compares them (Lewis et al. 2020, section 2.4).
+"""The head `span-mlqa`: the head `span` with the evaluation of MLQA (Lewis et al. 2020, section 2.4).
 
-The normalisation is that of `mlqa_evaluation_v1.py` in github.com/facebookresearch/MLQA.
+Answers are normalised as in `mlqa_evaluation_v1.py` of github.com/facebookresearch/MLQA.
 """
 
 import re
@@ -15,12 +15,12 @@ from xlgrid.languages.iso import standard
 
 
 def _without(*articles: str) -> Callable[[str], str]:
-    """A function that replaces each of these words by a space."""
+    """A function that replaces each of some words by a space."""
     pattern = re.compile(rf"\b({'|'.join(articles)})\b")
     return lambda text: pattern.sub(" ", text)
 
 
-# Language -> what happens to its articles. Hindi and Chinese have none.
+# Language -> a function that removes its articles. Hindi and Chinese have no articles.
 _ARTICLES: dict[str, Callable[[str], str]] = {
     "en": _without("a", "an", "the"),
     "es": _without("un", "una", "unos", "unas", "el", "la", "los", "las"),
@@ -28,10 +28,10 @@ _ARTICLES: dict[str, Callable[[str], str]] = {
     "de": _without(
         *("ein", "eine", "einen", "einem", "eines", "einer", "der", "die", "das", "den", "dem", "des"),
     ),
-    # MLQA's script replaces these two letters inside of words, too.
+    # MLQA's script replaces these two letters within words, too.
     "ar": lambda text: text.replace("ال", " "),
 }
-# The languages in which each Chinese character is a word.
+# The languages for which each Chinese character counts as a word.
 _MIXED_SEGMENTATION = {"zh"}
 _CHINESE = re.compile(r"([\u4e00-\u9fa5])")
 
@@ -39,8 +39,8 @@ _CHINESE = re.compile(r"([\u4e00-\u9fa5])")
 class MlqaSpanHead(SpanHead):
     """The answer to a question as a span of its context, scored with the normalisation of the context's language.
 
-    An answer loses punctuation of all scripts, and the articles of its language if MLQA lists them. Its words stand between
-    spaces; in Chinese, each Chinese character is a word, too. Languages that are not in MLQA have no articles.
+    Punctuation of all scripts is removed from an answer, and so are the articles of its language if MLQA lists them.
+    Words are separated by spaces. In Chinese, each Chinese character is also a word.
     """
 
     name = "span-mlqa"
@@ -56,7 +56,7 @@ class MlqaSpanHead(SpanHead):
 
 @cache
 def _code(language: str) -> str:
-    """The code that MLQA has for a language, or for its macrolanguage: `zh` for `zho` and for `cmn`."""
+    """MLQA's code for a language or for its macrolanguage, such as `zh` for `zho` and for `cmn`."""
     known = standard(language)
     codes = (language, *known.codes, *known.macrolanguage) if known else (language,)
     return next((code for code in codes if code in _ARTICLES or code in _MIXED_SEGMENTATION), language)

@@ -8,7 +8,7 @@ from xlgrid.base.arrays import Ints, Segments
 from xlgrid.heads.families import BERT, FAMILIES
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods.bitfit import BitFit, without_biases
-from xlgrid.methods.method import Method, check_choice, check_fits
+from xlgrid.methods.method import Method, check_choice, check_fits, of_encoders_only
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 class Structured(Method):
     """A method with structured self-attention, whose option `tune` names the parameters that train."""
 
-    decoders: ClassVar = "none"
     # The names of the masks of a layout, in their order.
     masks: ClassVar[tuple[str, ...]]
 
@@ -132,6 +131,8 @@ class CrossQuery(Structured):
 
 def misfit(config: Mapping[str, Any], tune: str) -> str | None:
     """As `Method.misfit`, for an option `tune`."""
+    if problem := of_encoders_only(config):
+        return problem
     kind = config["model_type"]
     if not FAMILIES.get(kind, BERT).attention:
         return (

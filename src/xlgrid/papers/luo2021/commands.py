@@ -13,6 +13,7 @@ from xlgrid.cli.options import (
     Language,
     LockFile,
     Output,
+    OutputFolder,
     RunFolder,
     TokenizerFolder,
     folder_of,
@@ -53,3 +54,16 @@ def label_data(
 
     folders = (folder_of(run), folder_of(encoder), folder_of(tokenizer))
     label_data(*folders, data, language, kind, max_length, output, json.loads(columns))
+
+
+def join_bitext(
+    pair: Annotated[str, typer.Argument(help="the pair of languages, such as en-de")],
+    archives: Annotated[
+        list[Path], typer.Argument(help="archives of OPUS, each with OPUS's name of the pair, such as de-en.txt.zip")
+    ],
+    output: OutputFolder,
+) -> None:
+    """Write the parallel sentences of archives of OPUS as a training, a dev and a test set."""
+    from xlgrid.papers.luo2021.bitext import join_bitext
+
+    join_bitext(archives, pair, output)

@@ -1,12 +1,12 @@
 """Choices of an encoder-decoder: the layers of its decoder, the first weights of its cross-attention, and its beam search."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from xlgrid.heads.seq2seq.model import CROSS
 from xlgrid.methods.method import Method, check_choice
+from xlgrid.papers.luo2021.seq2seq.model import CROSS
 from xlgrid.papers.luo2021.veco.modules import draw_weights
 
 _LAYERS = re.compile("(first|last)-([1-9][0-9]*)")
@@ -30,8 +30,6 @@ class EncoderDecoder(Method):
         length_penalty: the score of a hypothesis is its log-likelihood divided by its length to this power.
         longest: the most tokens of a hypothesis.
     """
-
-    decoders: ClassVar = "only"
 
     weights: Literal["encoder", "random"] = "encoder"
     decoder: str = "full"
@@ -69,6 +67,13 @@ class EncoderDecoder(Method):
             except ValueError as error:
                 return str(error)
         return None
+
+    def problems(self, study: Any, key: str, grid: str) -> Iterator[str]:
+        """The tasks of the grid have encoder-decoders."""
+        for task in study.grids[grid].task:
+            if not study.tasks[task].task.head.described({}).get("is_encoder_decoder"):
+                yield f"grids.{grid}.method: {key} is for encoder-decoders, but task {task} has no decoder: use two grids"
+                break
 
     def install(self, model: Any) -> None:
         """Change the decoder of an encoder-decoder, in place.

@@ -9,6 +9,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import Exhibit, Rendering
+from xlgrid.papers.luo2021.mbart.architecture import MBart
 from xlgrid.products.encode import Encoder
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class PairAttention(Exhibit):
             scratch = getattr(entry, "scratch", None)
             if entry and entry.modules_of(study):
                 yield f"encoders: {name} has a module for each language, and the input has two: leave it out"
-            if scratch and scratch.has_decoder:
+            if isinstance(scratch, MBart):
                 yield f"encoders: {name} is an encoder-decoder, whose attention is not that of an encoder: leave it out"
             if scratch and isinstance(self.layer, int) and self.layer > scratch.layers:
                 yield f"layer: encoder {name} has {scratch.layers} layers, got {self.layer}: lower it, or write middle"

@@ -1,10 +1,12 @@
-"""Training data that a run of the study labels.
+"""Training data that a run of the study labels, and bitext of OPUS.
 
-REQUIRED INPUTS: the study's own files, or the Hub; a run
-OUTPUTS: results/{study}/unlabelled/{task}/{language}.parquet, results/{study}/data/{task}/{language}/train.parquet
+REQUIRED INPUTS: the study's own files, or the Hub; a run; archives of OPUS
+OUTPUTS: results/{study}/unlabelled/{task}/{language}.parquet, results/{study}/data/{task}/{language}/train.parquet,
+    the files that a study names in `downloads` with `corpora`
 """
 
 from xlgrid.papers.luo2021.labelled import Unlabelled
+from xlgrid.papers.luo2021.opus import pair_of
 from xlgrid.products.data import Data
 
 
@@ -68,6 +70,27 @@ rule label_data:
             --tokenizer {input.tokenizer:q} \
             --output {output:q} 2>{log:q}
         """
+
+
+rule join_bitext:
+    """The sentences of a pair of languages in all corpora of OPUS that a study names for it."""
+    input:
+        archives=lambda wildcards: archives(f"{wildcards.folder}/train.jsonl"),
+    output:
+        expand("{{folder}}/{split}.jsonl", split=["train", "dev", "test"]),
+    log:
+        "downloads/{folder}.log",
+    wildcard_constraints:
+        folder=DOWNLOADS.regex("join_bitext"),
+    conda:
+        ENVIRONMENT
+    resources:
+        **job(runtime=600),
+    params:
+        pair=lambda wildcards: pair_of(DOWNLOADS.find(f"{wildcards.folder}/train.jsonl").values),
+        folder=subpath(output[0], parent=True),
+    shell:
+        "xlgrid join-bitext {params.pair:q} {input.archives:q} --output {params.folder:q} 2> {log:q}"
 
 
 # Downloads need the network, which compute nodes may lack.

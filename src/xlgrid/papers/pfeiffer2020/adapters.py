@@ -77,7 +77,7 @@ def import_adapter(
     write_record(Path(folder), recipe, details, [])
 
 
-def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, safetensors: bool = False) -> None:
+def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path) -> None:
     """Write the adapter that a run has trained to a folder: that of an MLM run under the name of its
     source, that of another run under the name of its task.
 
@@ -85,7 +85,6 @@ def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, saf
         run: the run's folder.
         encoder: the folder of the run's encoder, whose config.json is read.
         folder: the folder to write.
-        safetensors: whether the weights are written as safetensors.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -103,7 +102,7 @@ def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, saf
         config["_name_or_path"] = json.loads(origin.read_text(encoding="utf-8")).get("hub")
     tensors, _, _ = deltas.read_delta(Path(run) / deltas.DELTA)
     name = re.sub(r"[^\w-]", "-", recipe.task if method.trains_head else recipe.source)
-    adapterhub.write(folder, tensors, config, method, name, safetensors)
+    adapterhub.write(folder, tensors, config, method, name)
 
 
 def _method(recipe: Recipe) -> MadX:

@@ -16,14 +16,11 @@ def export_adapter(
     run: Annotated[Path, typer.Argument(help="the folder of a run whose method has adapters")],
     encoder: EncoderFolder,
     output: Annotated[Path, typer.Option(help="the folder to write")],
-    safetensors: Annotated[
-        bool, typer.Option("--safetensors", help="write adapter.safetensors instead of pytorch_adapter.bin")
-    ] = False,
 ) -> None:
     """Write the language or task adapter that a run has trained to a folder, as the `adapters` library saves it."""
     from xlgrid.papers.pfeiffer2020.adapters import export_adapter
 
-    export_adapter(run, folder_of(encoder), output, safetensors)
+    export_adapter(run, folder_of(encoder), output)
     print(f"{output}: written, for `model.load_adapter` of the adapters library")
 
 

@@ -16,7 +16,7 @@ class WithModules(Family):
     """A family whose models have modules for languages."""
 
     def problem(self, head: "Head") -> str | None:
-        if head.has_decoder:
+        if head.described({}).get("is_encoder_decoder"):
             return "a decoder has no modules for languages: name an encoder without them for this task"
         return super().problem(head)
 

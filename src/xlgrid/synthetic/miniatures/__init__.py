@@ -1,4 +1,4 @@
-"""Data of tasks that are generated from the embedded worlds: one file for each benchmark, in its columns.
+"""Miniatures: generated data in the format of benchmarks, with a module for each benchmark.
 
 A module has `COLUMNS`, `LABELS`, `Options` and the functions of `xlgrid.tasks.task.Generator`.
 """

@@ -1,11 +1,11 @@
 """BUCC: which sentences of two pools translate one another? (Zweigenbaum et al. 2018; XTREME, Hu et al. 2020)
 
-Targets are pairs such as `fr-en`. The pools and the gold pairs are in BUCC's own files, which have a line for each sentence, and
-one for each gold pair; `{part}` stands for the code of either language, and for `gold`. XTREME chooses the threshold on the
-sample of BUCC 2018, and its test set is BUCC's training set:
+Targets are pairs such as `fr-en`. BUCC's own files have the pools, with a line for each sentence, and the gold pairs,
+with a line for each pair. `{part}` stands for the code of one of the languages, or for `gold`. XTREME chooses the
+threshold on the sample of BUCC 2018, and its test set is BUCC's training set:
 `data: {local: "bucc2018/{language}/{language}.{split}.{part}", splits: {dev: sample, test: training}}`.
 
-The miniature is in artificial languages: some facts are stated in both pools, all others in one.
+The miniature is in artificial languages: both pools state some of the facts, and only one pool states each other fact.
 """
 
 import json
@@ -13,30 +13,29 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from pydantic import Field
-
 from xlgrid.synthetic import world
 from xlgrid.synthetic.miniatures import wikiann
 from xlgrid.synthetic.miniatures.pairs import sides
-from xlgrid.synthetic.miniatures.wikiann import speaks
+from xlgrid.synthetic.miniatures.wikiann import Options, speaks
 from xlgrid.synthetic.world import Fact
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS: Sequence[str] = ()
 COLUMNS = ("id", "side", "sentence", "gold")
-
-
-class Options(wikiann.Options):
-    """The size of generated data, and how much the artificial languages differ."""
-
-    parallel: float = Field(
-        0.5, gt=0, le=1, description="share of the sentences that have a translation in the other pool"
-    )
+# The share of the sentences that have a translation in the other pool.
+_PARALLEL = 0.5
 
 
 class Sentence(NamedTuple):
-    """A fact by its number, the side of the pool that states it, and whether the other pool does, too."""
+    """A sentence of a pool.
+
+    Attributes:
+        number: the number of the fact that it states.
+        side: the side of the pool: 0 for the first language of the pair, 1 for the second.
+        fact: the fact that it states.
+        has_translation: whether the other pool states this fact, too.
+    """
 
     number: int
     side: int
@@ -45,17 +44,18 @@ class Sentence(NamedTuple):
 
 
 def group(options: Options) -> int:
-    """How many consecutive sentences share a split: splits have even sizes, half of them for each pool."""
+    """The number of consecutive sentences in the same split. Splits have even sizes, with half of the sentences for
+    each pool."""
     return 2
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Sentence]:
-    """`sum(sizes)` sentences, those of the training split first; no two splits share a fact, and each has a gold pair.
+    """`sum(sizes)` sentences, the training split first. No two splits share a fact, and each split has a gold pair.
 
     Raises:
         ValueError: there are too few distinct facts.
     """
-    counts = [min(size // 2, max(1, round(size * options.parallel / 2))) for size in sizes]
+    counts = [min(size // 2, max(1, round(size * _PARALLEL / 2))) for size in sizes]
     facts = wikiann.draw(options, [size - count for size, count in zip(sizes, counts, strict=True)], named=False)
     rng, sentences, number = Random(f"bucc {options.seed}"), [], 0
     for size, count in zip(sizes, counts, strict=True):
@@ -72,7 +72,7 @@ def row(sentence: Sentence, language: str, options: Options) -> dict[str, Any]:
     """One row of data: a sentence in the first or the second language of a pair, with the id of its translation.
 
     Raises:
-        ValueError: a language is no artificial language.
+        ValueError: a language of the pair is not an artificial language.
     """
     codes = sides(language)
     ids = [f"{code}-{sentence.number:09}" for code in codes]
@@ -90,6 +90,6 @@ def to_json(sentence: Sentence) -> str:
 
 
 def from_json(text: str) -> Sentence:
-    """The sentence written by `to_json`."""
+    """The sentence that `to_json` wrote."""
     number, side, fact, has_translation = json.loads(text)
     return Sentence(number, side, world.from_json(fact), has_translation)

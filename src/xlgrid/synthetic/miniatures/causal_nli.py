@@ -1,9 +1,10 @@
-"""XNLI in artificial languages: does a hypothesis follow from a premise as its effect, contradict that, or neither?
+"""XNLI in artificial languages: is a hypothesis the effect of a premise, does it deny this effect, or neither?
 
-The columns and labels are those of XNLI, whose own miniature is in natural languages. Verbs form pairs of a cause and its
-effect (`xlgrid.synthetic.causality`). A premise states a cause. The hypothesis states the effect of this cause (entailment),
-denies it (contradiction), or states or denies the effect of another cause (neutral). Negation thus tells entailment from
-contradiction, and only the premise tells whether a hypothesis is neutral: without premises, 2 of 3 answers can be right.
+The columns and labels are those of XNLI; the miniature `xnli` is in natural languages. Verbs form pairs of a cause and
+its effect (`xlgrid.synthetic.causality`). A premise states a cause. The hypothesis states the effect of this cause
+(entailment), denies it (contradiction), or states or denies the effect of another cause (neutral). Negation thus
+distinguishes entailment from contradiction, and only the premise reveals whether a hypothesis is neutral: without
+premises, 2 of 3 answers can be right.
 """
 
 import json
@@ -23,7 +24,7 @@ __all__ = ["COLUMNS", "LABELS", "Example", "Options", "examples", "from_json", "
 
 
 class Example(NamedTuple):
-    """A premise, a hypothesis, and the label: one of LABELS."""
+    """A premise, a hypothesis, and one of LABELS."""
 
     premise: Fact
     hypothesis: Fact
@@ -31,14 +32,15 @@ class Example(NamedTuple):
 
 
 def group(options: Options) -> int:
-    """How many consecutive examples share a split: those of one premise, one for each label."""
+    """The number of consecutive examples in the same split: the examples of one premise, one for each label."""
     return len(LABELS)
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
-    """`sum(sizes)` examples, those of the training split first; every three share a premise, which no other split has.
+    """`sum(sizes)` examples, the training split first. Every three examples share a premise, which is in one split
+    only.
 
-    The arguments of a premise are a combination that only training has, or only dev and test.
+    A combination of the arguments of a premise is either in the training set or in the dev and test sets.
     """
     rng = Random(f"implications {options.seed}")
     drawn: list[Example] = []
@@ -58,10 +60,10 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
 
 
 def row(example: Example, language: str, options: Options) -> dict[str, Any]:
-    """One row of data in a language, or a pair: premise and hypothesis.
+    """One row of data in a language or a pair: premise and hypothesis.
 
     Raises:
-        ValueError: `language` is no artificial language, or pair of them.
+        ValueError: `language` is neither an artificial language nor a pair of artificial languages.
     """
     codes = sides(language)
     premise, hypothesis = options.language(codes[0]), options.language(codes[1])

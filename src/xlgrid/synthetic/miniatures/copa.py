@@ -1,9 +1,10 @@
 """COPA and XCOPA: the more plausible cause or effect of a premise (Roemmele et al. 2011; Ponti et al. 2020).
 
-The miniature is generated in artificial languages. On the Hub, cambridgeltl/xcopa has dev and test sets in a configuration
-for each language, and super_glue has English training data: `data: {hub: cambridgeltl/xcopa, name: "{language}", train:
-{hub: aps/super_glue, name: copa, languages: [en]}, dev: {hub: aps/super_glue, name: copa, languages: [en]}}`. The word
-`cause` or `effect` follows the premise, in English in every language, as in AdapterHub's notebook on COPA.
+The miniature is generated in artificial languages. On the Hub, cambridgeltl/xcopa has dev and test sets in a
+configuration for each language, and super_glue has English training data:
+`data: {hub: cambridgeltl/xcopa, name: "{language}", train: {hub: aps/super_glue, name: copa, languages: [en]}, dev:
+{hub: aps/super_glue, name: copa, languages: [en]}}`. The word `cause` or `effect` follows the premise, in English in
+every language, as in AdapterHub's notebook on COPA.
 """
 
 from functools import partial
@@ -25,7 +26,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     """One row of data; `label` is the index of the right choice.
 
     Raises:
-        ValueError: `language` is no artificial language.
+        ValueError: `language` is not an artificial language.
     """
     premise, choices = causality.sentences(example, language, options)
     texts = dict(zip(CHOICES, choices, strict=True))

@@ -1,14 +1,18 @@
-"""LeapOfThought: does what holds of a class hold of a member? (Talmor et al. 2020; modified: Foroutan et al. 2023, A.2)
+"""LeapOfThought: does a member have the properties of its class? (Talmor et al. 2020; modified: Foroutan et al. 2023,
+A.2)
 
-A context states what holds of classes ("A fish is kind. A bird is not kind."), and a statement is about a member ("The
-salmon is kind."). An explicit context also states the member's class ("The salmon is a fish."). An implicit context does
-not: the encoder has to know the class, from the texts of `TextOptions.taxonomy` (`xlgrid.synthetic.texts`). Half of the statements hold. A quarter
-fails because the context denies the property of the class, and a quarter because the context gives the property to
-other classes only: a property that is not stated is false. Every context gives the property to one class and denies it
-of another, so that only the class of the statement's subject decides which sentence counts.
+A context states properties of classes ("A fish is kind. A bird is not kind."), and a statement is about a member ("The
+salmon is kind."). An explicit context also states the member's class ("The salmon is a fish."). An implicit context
+does not: the encoder has to know the class from the texts of `TextOptions.taxonomy` (`xlgrid.synthetic.texts`).
 
-The public release has the same columns, one JSON object a line, and numbers as labels (`labels: {0: "false", 1: "true"}`
-in the `data` of a study). xlgrid does not negate statements of fetched data: take the modified files of Foroutan et al.
+Half of the statements are true. A quarter is false because the context denies the property of the class, and a quarter
+is false because the context states the property of other classes only: a property that is not stated is false. Every
+context states the property of one class and denies it of another, so that the class of the statement's subject decides
+which sentence counts.
+
+The public release has the same columns, with one JSON object per line and numbers as labels
+(`labels: {0: "false", 1: "true"}` in the `data` of a study). xlgrid does not negate statements of fetched data: use the
+modified files of Foroutan et al.
 """
 
 import json
@@ -29,68 +33,68 @@ __all__ = ["COLUMNS", "LABELS", "Example", "Options", "examples", "from_json", "
 
 LABELS = ("false", "true")
 COLUMNS = ("context", "phrase", "answer")
-# Why a statement holds or fails. Examples take these cases in turn.
+# The reasons why a statement is true or false. Examples have these cases in turn.
 _CASES = ("holds", "negated", "holds", "elsewhere")
-# Repeated draws in a row after which no distinct example is expected. While half of all examples are still to be drawn,
-# so many repetitions practically never happen.
+# The number of consecutive draws of known examples after which no new example is expected. As long as half of all
+# possible examples are new, so many known examples in a row practically never happen.
 _ATTEMPTS = 20
+# Share of implicit contexts in training, and in a mix.
+_IMPLICIT = 0.5
 
 _Members = dict[str, tuple[str, ...]]  # class -> its members
 _Meaning = tuple[frozenset[logic.Literal], logic.Literal]  # the sentences of a context in any order, and the statement
 
 
 class Options(Strict):
-    """Size and content of generated LeapOfThought data."""
+    """The size and content of generated LeapOfThought data."""
 
-    n: PositiveInt = Field(30_000, description="examples in all three splits")
+    n: PositiveInt = Field(30_000, description="number of examples in all three splits")
     seed: Seed = Field(0, description="decides the generated data")
-    classes: int = Field(4, ge=3, le=4, description="use this many classes, the first ones of a lexicon")
-    members: int = Field(
-        9, ge=3, le=9, description="use at most this many members of each class, the first ones of a lexicon"
-    )
     attributes: int = Field(16, ge=3, le=16, description="use this many adjectives, the first ones of a lexicon")
     distractors: tuple[int, int] = Field(
-        (1, 3), description="least and most sentences of a context that no answer depends on, at most 4"
-    )
-    held_out_members: bool = Field(
-        True, description="dev and test ask about the last third of each class, which training never mentions"
-    )
-    implicit: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="share of implicit contexts in training, and in dev and test if `evaluation` is mix",
+        (1, 3),
+        description="minimum and maximum number of sentences in a context that do not affect the answer, at most 4",
     )
     evaluation: Literal["implicit", "explicit", "mix"] = Field(
         "implicit", description="contexts of dev and test; the paper's tables: implicit, its code: the mix of training"
     )
     negate: bool = Field(
         True,
-        description="negate every second statement of each kind together with its label, as the paper does; false: the original",
+        description="negate every second statement of each kind together with its label, as in the paper; false: as in "
+        "the original data",
     )
     probe: Literal["none", "context-only", "subject-swap", "object-swap", "both-swap"] = Field(
         "none",
-        description="the paper's table 6: empty all statements, or replace subject or attribute of those in dev and test",
+        description="the paper's table 6: context-only empties all statements; the others replace the subject, the "
+        "attribute or both in dev and test",
     )
 
     @model_validator(mode="after")
     def _probes_are_generated(self, info: ValidationInfo) -> Self:
         if self.probe != "none" and info.context and info.context["fetched"]:
             raise ValueError(
-                f"only generated statements can have the probe {self.probe}, and these come from `data`: leave out `data`, or "
-                "take data whose statements have been changed and set `probe: none`"
+                f"the probe {self.probe} needs generated statements, and these come from `data`: leave out `data`, or "
+                "use data with changed statements and set `probe: none`"
             )
         return self
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if not 0 <= self.distractors[0] <= self.distractors[1] <= 4:
-            raise ValueError(f"distractors must be (least, most) with 0 <= least <= most <= 4, got {self.distractors}")
+            raise ValueError(
+                f"distractors must be (minimum, maximum) with 0 <= minimum <= maximum <= 4, got {self.distractors}"
+            )
         return self
 
 
 class Example(NamedTuple):
-    """A context, in the order of its sentences, a statement, and whether it holds (before a probe changed it)."""
+    """An example of LeapOfThought.
+
+    Attributes:
+        context: the sentences of the context, in order.
+        statement: the statement about a member.
+        label: whether the statement is true, before a probe changes it.
+    """
 
     context: tuple[logic.Literal, ...]
     statement: logic.Literal
@@ -98,23 +102,21 @@ class Example(NamedTuple):
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
-    """Distinct examples for splits of the given sizes (train, dev, test), those of the training split first.
+    """Distinct examples for splits of the given sizes (train, dev, test), the training split first.
 
-    Labels are balanced: the two differ by at most one in each split, with and without `negate`. The options
-    `evaluation`, `negate` and `probe` leave the rest of the data alone: example i keeps its classes, members, properties
-    and split.
+    Labels are balanced: their counts differ by at most one in each split, with and without `negate`. The options
+    `evaluation`, `negate` and `probe` do not change the rest of the data: example i keeps its classes, members,
+    properties and split.
 
     Raises:
         ValueError: the options allow too few distinct examples.
     """
-    members = {name: names[: options.members] for name, names in list(natural.taxonomy().items())[: options.classes]}
-    train_members = held_out = members
-    if options.held_out_members:
-        train_members = {name: names[: -_held_out(names)] for name, names in members.items()}
-        held_out = {name: names[-_held_out(names) :] for name, names in members.items()}
-    share = {"implicit": 1.0, "explicit": 0.0, "mix": options.implicit}[options.evaluation]
+    members = natural.taxonomy()
+    train_members = {name: names[: -_held_out(names)] for name, names in members.items()}
+    held_out = {name: names[-_held_out(names) :] for name, names in members.items()}
+    share = {"implicit": 1.0, "explicit": 0.0, "mix": _IMPLICIT}[options.evaluation]
     splits = (
-        ("train", train_members, train_members, options.implicit),
+        ("train", train_members, train_members, _IMPLICIT),
         ("dev", held_out, members, share),
         ("test", held_out, members, share),
     )
@@ -125,22 +127,24 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
         for number in range(size):
             turn, case = divmod(number, len(_CASES))
             original = _fresh(_CASES[case], asked, mentioned, options, rng, known)
-            # Within eight examples, each case stands four times negated and four times not, and every second label is true.
+            # Two consecutive rounds have each case once as it is and once negated, and every second label is true.
             negated = options.negate and turn % 2 == 1
             drawn.append(_modified(original, negated, rng.random() < implicit, split != "train", members, options))
     return drawn
 
 
 def _held_out(members: Sequence[str]) -> int:
-    return max(1, len(members) // 3)
+    """How many members of a class, the last ones, training never mentions."""
+    return len(members) // 3
 
 
 def _fresh(
     case: str, asked: _Members, mentioned: _Members, options: Options, rng: Random, known: set[_Meaning]
 ) -> Example:
-    """An example that is not in `known`, to which it is added."""
-    # The number of distractors is drawn once. Drawn again after every repetition it would grow where examples with few
-    # distractors are exhausted, which they are not equally for every case, and the length of a context would tell the label.
+    """A new example, which is added to `known`."""
+    # The number of distractors is drawn once. If it were drawn again for each attempt, it would grow when examples with
+    # few distractors are exhausted. This happens sooner for some cases, so the length of a context would reveal the
+    # label.
     distractors = rng.randint(*options.distractors)
     for _ in range(_ATTEMPTS):
         example = _draw(case, distractors, asked, mentioned, options, rng)
@@ -149,13 +153,13 @@ def _fresh(
             known.add(meaning)
             return example
     raise ValueError(
-        f"there are hardly more than {len(known)} distinct examples, with {distractors} distractors: lower n, or raise "
-        "members, attributes or distractors"
+        f"there are hardly more than {len(known)} distinct examples with {distractors} distractors: lower n, or raise "
+        "attributes or distractors"
     )
 
 
 def _draw(case: str, distractors: int, asked: _Members, mentioned: _Members, options: Options, rng: Random) -> Example:
-    """An explicit example with a positive statement about a member in `asked`; distractors are about `mentioned`."""
+    """An explicit example with a positive statement about a member in `asked`, and distractors about `mentioned`."""
     subject_class, other, third = rng.sample(list(asked), 3)
     subject = rng.choice(asked[subject_class])
     attribute, *further = rng.sample(natural.concepts().attributes[: options.attributes], 3)
@@ -173,13 +177,13 @@ def _draw(case: str, distractors: int, asked: _Members, mentioned: _Members, opt
 def _distractors(
     subject: str, attribute: str, further: Sequence[str], ruled: Sequence[str], mentioned: _Members, rng: Random
 ) -> list[logic.Literal]:
-    """Four sentences that agree with the context and on which no answer depends.
+    """Four sentences that agree with the context and do not affect the answer.
 
-    Every class, also that of `subject`, is equally likely in them. Otherwise a reader could find the subject's class by
-    elimination.
+    Every class is equally likely in them, including the class of `subject`. Otherwise, a reader could find the class of
+    the subject by elimination.
     """
     others = {name: [member for member in members if member != subject] for name, members in mentioned.items()}
-    # No member of a class that has or lacks the attribute is said to have or lack it.
+    # No sentence states whether a member of a class that has or lacks the attribute has or lacks it.
     unruled = rng.choice(others[rng.choice([name for name in others if name not in ruled])])
     some_class = rng.choice(list(others))
     return [
@@ -193,9 +197,9 @@ def _distractors(
 def _modified(
     original: Example, negated: bool, implicit: bool, evaluated: bool, members: _Members, options: Options
 ) -> Example:
-    """An example with its statement negated or changed by a probe, and with an implicit context, as the arguments say.
+    """The example after the modifications that the arguments select: negation, a probe, and an implicit context.
 
-    The words that a probe puts in depend on nothing but the example's meaning and the seed.
+    The words that a probe inserts depend only on the example's meaning and the seed.
     """
     rng = Random(f"told {options.seed} {to_json(original)}")
     statement, label = original.statement, original.label
@@ -216,10 +220,10 @@ def _modified(
 def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     """One row of data in a language (`fr`) or pair (`en-fr`: context in English, statement in French).
 
-    The probe `context-only` empties the statement in all splits; tokenised, it is a second segment without tokens.
+    The probe `context-only` empties the statement in all splits; its second segment then has no tokens.
 
     Raises:
-        ValueError: no such language.
+        ValueError: a language has no lexicon.
     """
     context, phrase = natural.lexicons(sides(language))
     return {
@@ -230,7 +234,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
 
 
 def to_json(example: Example) -> str:
-    """One line of JSON that `from_json` reads back."""
+    """An example as one line of JSON, which `from_json` reads."""
     return json.dumps([example.context, example.statement, example.label], separators=(",", ":"))
 
 

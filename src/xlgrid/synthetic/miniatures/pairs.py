@@ -1,8 +1,8 @@
-"""The languages of the two parts of an example."""
+"""The languages of the two parts of an example, such as its premise and its hypothesis."""
 
 
 def sides(language: str) -> tuple[str, str]:
-    """The languages of the first and the second part of an example: both are `en` in data in `en`, and they are `en` and `fr` in data of
-    the pair `en-fr`."""
+    """The languages of the first and the second part of an example: `en` and `fr` in data of the pair `en-fr`, and `en`
+    for both in data of `en`."""
     first, _, second = language.partition("-")
     return first, second or first

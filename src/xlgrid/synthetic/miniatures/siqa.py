@@ -1,7 +1,7 @@
-"""Social IQa: what follows from, or is behind, what people do (Sap et al. 2019).
+"""Social IQa: questions about the causes and effects of people's actions (Sap et al. 2019).
 
-The miniature is generated in artificial languages. Columns are those of the Hub's lighteval/siqa, which has no test set:
-`data: {hub: lighteval/siqa, splits: {test: validation}}`.
+The miniature is generated in artificial languages. Columns are those of the Hub's lighteval/siqa, which has no test
+set: `data: {hub: lighteval/siqa, splits: {test: validation}}`.
 """
 
 from functools import partial
@@ -23,7 +23,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     """One row of data; `label` is the number of the right answer, counted from 1.
 
     Raises:
-        ValueError: `language` is no artificial language.
+        ValueError: `language` is not an artificial language.
     """
     context, answers = causality.sentences(example, language, options)
     texts = dict(zip(CHOICES, answers, strict=True))

@@ -1,4 +1,7 @@
-"""Universal parts of speech (de Marneffe et al. 2021; as in XTREME, Hu et al. 2020); the miniature is in artificial languages."""
+"""Universal parts of speech (de Marneffe et al. 2021; as in XTREME, Hu et al. 2020).
+
+The miniature is in artificial languages.
+"""
 
 from functools import partial
 from typing import Any
@@ -15,10 +18,10 @@ examples = partial(draw, named=False)
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
-    """One sentence; `pos_tags` are indices into LABELS.
+    """One row of data: a sentence, with `pos_tags` as indices into LABELS.
 
     Raises:
-        ValueError: `language` is no artificial language.
+        ValueError: `language` is not an artificial language.
     """
     tokens = options.language(language).realise(fact)
     return {"tokens": [token.form for token in tokens], "pos_tags": [LABELS.index(token.upos) for token in tokens]}

@@ -1,4 +1,4 @@
-"""WikiANN: named entities (Pan et al. 2017; splits of Rahimi et al. 2019); the miniature is in artificial languages."""
+"""WikiANN: named entities (Pan et al. 2017; splits of Rahimi et al. 2019). The miniature is in artificial languages."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,62 +15,49 @@ __all__ = ["COLUMNS", "LABELS", "Options", "draw", "examples", "from_json", "gro
 
 LABELS = NER
 COLUMNS = ("tokens", "ner_tags", "langs", "spans")
-# Share of the entities that training has if the others are held out.
-_TRAIN_SHARE = 0.8
 
 
 class Options(Dials):
-    """Size of the data, and how much the artificial languages differ."""
+    """The size of the data, and the differences between the artificial languages."""
 
-    n: PositiveInt = Field(10_000, description="sentences in all three splits")
+    n: PositiveInt = Field(10_000, description="number of sentences in all three splits")
     seed: Seed = Field(0, description="decides the generated data")
-    held_out_entities: bool = Field(
-        False, description="dev and test mention only entities that training never mentions"
-    )
 
 
 def speaks(code: str) -> bool:
-    """Whether the miniature is generated in a language: in every artificial one."""
+    """Whether the miniature can be generated in a language: in every artificial language."""
     return is_artificial(code)
 
 
 def group(options: Strict) -> int:
-    """How many consecutive examples share a split: each one is independent."""
+    """The number of consecutive examples in the same split. Examples are independent, so it is 1."""
     return 1
 
 
 def draw(options: Options, sizes: Sequence[int], named: bool) -> list[Fact]:
-    """Distinct facts for splits of the given sizes, those of the training split first; if `named`, each mentions an entity.
+    """Distinct facts for splits of the given sizes, the training split first. If `named`, each fact mentions an entity.
 
     Raises:
-        ValueError: there are too few distinct facts about the entities of a split.
+        ValueError: there are too few distinct facts.
     """
-    if not options.held_out_entities:
-        return _distinct(sum(sizes), options.seed, (0.0, 1.0), named, set())
-    train = _distinct(sizes[0], options.seed, (0.0, _TRAIN_SHARE), named, set())
-    return train + _distinct(sum(sizes[1:]), options.seed, (_TRAIN_SHARE, 1.0), named, set(train))
+    n = sum(sizes)
+    for factor in (2, 4, 8, 16):
+        drawn = dict.fromkeys(world.facts(factor * n, options.seed))
+        distinct = [fact for fact in drawn if world.mentions(fact) or not named]
+        if len(distinct) >= n:
+            return distinct[:n]
+    raise ValueError(f"only {len(distinct)} of {n} distinct facts exist: lower n")
 
 
 examples = partial(draw, named=True)
 
 
-def _distinct(n: int, seed: int, entities: tuple[float, float], named: bool, known: set[Fact]) -> list[Fact]:
-    """`n` distinct facts that are not in `known`, about the entities in a range of shares of all."""
-    for factor in (2, 4, 8, 16):
-        drawn = dict.fromkeys(world.facts(factor * n, seed, entities) if n else [])
-        fresh = [fact for fact in drawn if fact not in known and (world.mentions(fact) or not named)]
-        if len(fresh) >= n:
-            return fresh[:n]
-    raise ValueError(
-        f"only {len(fresh)} of {n} distinct facts exist about the entities from {entities[0]:.0%} to {entities[1]:.0%} of all: lower n"
-    )
-
-
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
-    """One sentence. `ner_tags` are indices into LABELS; `spans` are written as in WikiANN ("PER: Ada Lovelace").
+    """One row of data: a sentence, with `ner_tags` as indices into LABELS and `spans` as in WikiANN ("PER: Ada
+    Lovelace").
 
     Raises:
-        ValueError: `language` is no artificial language.
+        ValueError: `language` is not an artificial language.
     """
     tokens = options.language(language).realise(fact)
     return {

@@ -1,9 +1,10 @@
 """XQuAD: the span of a context that answers a question (Artetxe et al. 2020; SQuAD, Rajpurkar et al. 2016).
 
 The miniature is generated in artificial languages: a context states several facts, and the question asks who, what or
-where it was in one of them. Columns are those of the Hub's google/xquad and of rajpurkar/squad, the English training data:
-`data: {hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: &squad {hub: rajpurkar/squad,
-languages: [en]}, dev: *squad}`. A pair (`qa1-qb1`) has the context in the first language and the question in the second.
+where it was in one of them. Columns are those of the Hub's google/xquad and of rajpurkar/squad, the English training
+data: `data: {hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: &squad {hub:
+rajpurkar/squad, languages: [en]}, dev: *squad}`. A pair (`qa1-qb1`) has the context in the first language and the
+question in the second.
 """
 
 import hashlib
@@ -26,19 +27,26 @@ LABELS = ()
 COLUMNS = ("id", "context", "question", "answers")
 # Type of a named entity -> the question word that asks for it.
 QUESTION_WORDS = {"PER": "who", "LOC": "where", "ORG": "what"}
+# Facts of a context, each with another verb.
+_SENTENCES = 3
 # A split draws this many facts for each sentence of its contexts, and this many more.
 _FACTS_PER_SENTENCE, _MORE_FACTS = 2, 60
 
 
 class Options(wikiann.Options):
-    """Size of the data, and how much the artificial languages differ."""
+    """The size of the data, and the differences between the artificial languages."""
 
-    n: int = Field(10_000, gt=0, description="questions in all three splits, one for each context")
-    sentences: int = Field(3, ge=1, le=8, description="facts of a context, each with another verb")
+    n: int = Field(10_000, gt=0, description="number of questions in all three splits, one for each context")
 
 
 class Question(NamedTuple):
-    """The facts of a context, the index of the fact that the question is about, and the named entity that it asks for."""
+    """A question about a context.
+
+    Attributes:
+        facts: the facts of the context.
+        asked: the index of the fact that the question is about.
+        entity: the named entity that is the answer.
+    """
 
     facts: tuple[Fact, ...]
     asked: int
@@ -46,12 +54,12 @@ class Question(NamedTuple):
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Question]:
-    """`sum(sizes)` questions, those of the training split first; no two splits share a fact.
+    """`sum(sizes)` questions, the training split first. No two splits share a fact.
 
     Raises:
         ValueError: there are too few facts for this many questions.
     """
-    pools = [size * options.sentences * _FACTS_PER_SENTENCE + _MORE_FACTS if size else 0 for size in sizes]
+    pools = [size * _SENTENCES * _FACTS_PER_SENTENCE + _MORE_FACTS if size else 0 for size in sizes]
     facts = wikiann.examples(options, pools)
     rng = Random(f"xquad {options.seed}")
     questions: list[Question] = []
@@ -59,15 +67,17 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Question]:
         pool, facts = facts[:n_facts], facts[n_facts:]
         askable = [(fact, name) for fact in pool if (name := _entity_to_ask_for(fact, rng))]
         if len(askable) < size:
-            raise ValueError(f"only {len(askable)} of {len(pool)} facts can be asked about, {size} are needed: lower n")
-        questions += [_in_context(fact, name, pool, options.sentences, rng) for fact, name in askable[:size]]
+            raise ValueError(
+                f"only {len(askable)} of {len(pool)} facts suit a question, but {size} are needed: lower n"
+            )
+        questions += [_in_context(fact, name, pool, rng) for fact, name in askable[:size]]
     return questions
 
 
 def _entity_to_ask_for(fact: Fact, rng: Random) -> str | None:
-    """A named entity that a question about a fact can ask for.
+    """A named entity that a question about a fact can ask for; None if the fact has no such entity.
 
-    The fact mentions the entity once, and has another argument, by which a reader can identify the fact.
+    The fact mentions the entity once. Another argument of the fact lets a reader identify it.
     """
     arguments = [phrase for phrase in (*fact.agents, fact.patient, *(phrase for _, phrase in fact.obliques)) if phrase]
     mentioned = world.mentions(fact)
@@ -76,10 +86,10 @@ def _entity_to_ask_for(fact: Fact, rng: Random) -> str | None:
     return rng.choice(names) if names and len(arguments) > 1 and not fact.content else None
 
 
-def _in_context(fact: Fact, entity: str, pool: Sequence[Fact], sentences: int, rng: Random) -> Question:
-    """A question about a fact, in a context with other facts of the pool that have other verbs, in random order."""
+def _in_context(fact: Fact, entity: str, pool: Sequence[Fact], rng: Random) -> Question:
+    """A question about a fact. The context also has facts of the pool with other verbs, in random order."""
     chosen = {fact.predicate: fact}
-    while len(chosen) < sentences:
+    while len(chosen) < _SENTENCES:
         other = rng.choice(pool)
         chosen.setdefault(other.predicate, other)
     facts = list(chosen.values())
@@ -88,10 +98,10 @@ def _in_context(fact: Fact, entity: str, pool: Sequence[Fact], sentences: int, r
 
 
 def row(question: Question, language: str, options: Options) -> dict[str, Any]:
-    """One row of data. The answer is the entity's name as it stands in the context, with its ending.
+    """One row of data. The answer is the entity's name in the form that it has in the context, with its ending.
 
     Raises:
-        ValueError: `language` is no artificial language, or pair of them.
+        ValueError: `language` is neither an artificial language nor a pair of artificial languages.
     """
     codes = sides(language)
     context_speaker, question_speaker = options.language(codes[0]), options.language(codes[1])
@@ -109,7 +119,7 @@ def row(question: Question, language: str, options: Options) -> dict[str, Any]:
 
 
 def _with_question_word(fact: Fact, entity: str) -> Fact:
-    """The fact with a question word in place of an entity."""
+    """The fact with a question word instead of an entity."""
     word = QUESTION_WORDS[world.entities()[entity].type]
 
     def replace(phrase: Phrase) -> Phrase:
@@ -129,6 +139,6 @@ def to_json(question: Question) -> str:
 
 
 def from_json(text: str) -> Question:
-    """The question written by `to_json`."""
+    """The question that `to_json` wrote."""
     facts, asked, entity = json.loads(text)
     return Question(tuple(world.from_json(fact) for fact in facts), asked, entity)

@@ -11,7 +11,6 @@ from xlgrid.data.downloads import Download, Downloads
 DOWNLOADS = {
     "text/{code}.txt": {"url": "https://a.test/{code}"},
     "mine/model.bin": {"url": "file:///srv/mine.zip", "member": "model.bin"},
-    "opus/{pair}/{split}.jsonl": {"url": "https://o.test/{corpus}/{pair}.zip", "corpora": {"Books/v1": ["de", "en"]}},
     "own/{code}/{split}.tsv": {"by_hand": "ask"},
 }
 
@@ -31,8 +30,6 @@ def downloading() -> Downloads:
         ("text/en.txt", "download"),
         ("mine/model.bin", "unpack"),
         ("srv/mine.zip", "download_archive"),
-        ("opus/de-en", "join_bitext"),
-        ("o.test/Books/v1/de-en.zip", "download_archive"),
         ("own/de/train.tsv", "by_hand"),
         ("text/more/en.txt", None),
         ("mine/config.json", None),
@@ -40,7 +37,7 @@ def downloading() -> Downloads:
     ],
 )
 def test_one_rule_makes_a_file_of_downloads(downloading: Downloads, file: str, rule: str | None) -> None:
-    rules = ("download", "download_archive", "unpack", "join_bitext", "by_hand")
+    rules = ("download", "download_archive", "unpack", "by_hand")
     matching = [name for name in rules if re.fullmatch(downloading.regex(name), file)]
     assert matching == ([rule] if rule else [])
 
@@ -50,10 +47,6 @@ OVERLAPPING = {
     "cc100/en.txt.xz": {"by_hand": "ask"},
     "cc100/x.{kind}.xz": {"url": "https://a.test/x.tar", "member": "{kind}"},
     "{folder}/{file}.xz": {"by_hand": "ask"},
-    "opus/{pair}/{split}.jsonl": {"url": "https://o.test/{corpus}/{pair}.zip", "corpora": {"Books/v1": ["de", "en"]}},
-    "opus/de-en/{split}.jsonl": {"by_hand": "ask"},
-    "opus/en-de/test.jsonl": {"url": "https://a.test/test"},
-    "opus/en-fr/notes.jsonl": {"by_hand": "ask"},
 }
 
 
@@ -65,20 +58,13 @@ OVERLAPPING = {
         ("cc100/x.txt.xz", "download"),
         ("cc100/x.dic.xz", "unpack"),
         ("cc100/de.dic.xz", "by_hand"),
-        ("opus/de-en/train.jsonl", "join_bitext"),
-        ("opus/en-fr/train.jsonl", "join_bitext"),
-        ("opus/en-fr/notes.jsonl", "by_hand"),
-        ("opus/en-de/test.jsonl", "download"),
-        # The job of the folder would write over the test set.
-        ("opus/en-de/train.jsonl", None),
     ],
 )
-def test_the_rule_of_the_entry_that_wins_makes_a_file_of_several_entries(file: str, rule: str | None) -> None:
+def test_the_rule_of_the_entry_that_wins_makes_a_file_of_several_entries(file: str, rule: str) -> None:
     downloads = of_rules(OVERLAPPING)
     # The outputs of the rules, as Snakemake matches them.
-    ends = dict.fromkeys(("download", "unpack", "by_hand"), "") | {"join_bitext": r"/(train|dev|test)\.jsonl"}
-    outputs = {name: f"(?P<file>{downloads.regex(name)}){end}$" for name, end in ends.items()}
-    assert [name for name, output in outputs.items() if re.match(output, file)] == ([rule] if rule else [])
+    outputs = {name: f"(?P<file>{downloads.regex(name)})$" for name in ("download", "unpack", "by_hand")}
+    assert [name for name, output in outputs.items() if re.match(output, file)] == [rule]
 
 
 def test_without_downloads_the_rules_make_nothing() -> None:
@@ -96,14 +82,8 @@ def test_a_file_that_a_person_has_brought_is_no_output_of_a_rule(
 
 
 def test_archives_are_found_by_their_places(downloading: Downloads) -> None:
-    for file in ("mine/model.bin", "opus/en-de/train.jsonl"):
-        [archive] = downloading.archives(file)
-        [url] = downloading.find(file).urls
-        assert downloading.archive(archive.removeprefix("downloads/")).url == url
+    [archive] = downloading.archives("mine/model.bin")
+    [url] = downloading.find("mine/model.bin").urls
+    assert downloading.archive(archive.removeprefix("downloads/")).url == url
     with pytest.raises(ValueError, match="no study has an archive at"):
         downloading.archive("o.test/de-en.zip")
-
-
-def test_a_pair_without_a_corpus_is_an_error(downloading: Downloads) -> None:
-    with pytest.raises(ValueError, match="has en-yo: add one that has it"):
-        downloading.archives("opus/en-yo/train.jsonl")

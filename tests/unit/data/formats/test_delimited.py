@@ -48,7 +48,7 @@ def test_quotation_marks_are_text_in_tsv_unless_values_stand_in_them(tmp_path: P
     assert read_table(tmp_path / "plain.tsv")["text"].to_pylist() == ['"Go', 'stop"']
     (tmp_path / "quoted.tsv").write_text('text\tlabel\n"say ""go""\nnow"\t0\n')
     assert read_table(tmp_path / "quoted.tsv", Reading(quotes=True))["text"].to_pylist() == ['say "go"\nnow']
-    with pytest.raises(ValueError, match=r"quoted\.tsv is damaged .*; if values stand in double quotes, set `quotes"):
+    with pytest.raises(ValueError, match=r"quoted\.tsv is damaged .*; if values are in double quotes, set `quotes"):
         read_table(tmp_path / "quoted.tsv")
     (tmp_path / "plain.csv").write_text('text,label\n"Go,0\nstop",1\n')
     assert read_table(tmp_path / "plain.csv", Reading(quotes=False))["text"].to_pylist() == ['"Go', 'stop"']

@@ -74,7 +74,10 @@ def read(path: Path) -> None:
         (lambda whole: whole[:-20], r"is damaged or cut short after byte [\d,]+ of its decompressed contents \(.+\)"),
         (lambda whole: whole[:40] + b"junk" * 99 + whole[436:], "(is damaged|line [0-9]+)"),
         (lambda whole: b"junk" * 99, "is damaged or not a .* file"),
-        (lambda whole: b'{"text": "a"}\n', "is damaged or not a .* file, .*: if it is not compressed, leave .* out"),
+        (
+            lambda whole: b'{"text": "a"}\n',
+            "is damaged or not a .* file, .*: if it is not compressed, remove .* from its name",
+        ),
         (lambda whole: b"", "is empty"),
     ],
     ids=["cut", "spoilt", "junk", "plain", "empty"],
@@ -97,7 +100,7 @@ def test_compression_that_the_name_does_not_say_is_named(tmp_path: Path, name: s
     if name.endswith(end):
         return
     (tmp_path / name).write_bytes(COMPRESS[end](b'{"text": "a"}\n'))
-    with pytest.raises(Damaged, match=rf"{name} is compressed, and its name does not say so: end the name in \{end}"):
+    with pytest.raises(Damaged, match=rf"{name} is compressed, but its name does not show it: end the name in \{end}"):
         read(tmp_path / name)
 
 
@@ -123,7 +126,9 @@ def test_other_files_under_the_name_of_text_are_named(tmp_path: Path, start: byt
 def test_another_encoding_of_unicode_is_named(tmp_path: Path, name: str, encoding: str) -> None:
     content = 'text,label\n"Тигр идёт по лесу",0\n'.encode(encoding)
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    with pytest.raises(Damaged, match=rf"{re.escape(name)} is in {encoding[:6].upper()}.*only UTF-8 is read: save it"):
+    with pytest.raises(
+        Damaged, match=rf"{re.escape(name)} is in {encoding[:6].upper()}.*but must be in UTF-8: save it"
+    ):
         read(tmp_path / name)
 
 
@@ -148,6 +153,8 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["x.parquet.gz", "x.zip", "x.txt"])
 def test_a_file_of_another_type_names_the_types(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("?")
-    expected = r"expected \.parquet, \.jsonl or \.csv, of which all but \.parquet may be compressed \(\.gz, \.xz, \.bz2, \.zst\)!"
+    expected = (
+        r"expected \.parquet, \.jsonl or \.csv; all except \.parquet may be compressed \(\.gz, \.xz, \.bz2, \.zst\)!"
+    )
     with pytest.raises(ValueError, match=rf"{name} is of an unknown type: {expected}$"):
         existing(tmp_path / name, (".parquet", ".jsonl", ".csv"), "!")

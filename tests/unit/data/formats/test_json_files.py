@@ -108,11 +108,11 @@ def test_a_list_of_objects_is_a_table(tmp_path: Path) -> None:
     [
         (
             '{"a": 1}\n{"a": 2}\n',
-            "is no JSON: Extra data.*; a file with an object on each line has",
+            "is not JSON: Extra data.*; the name of a file with an object on each line must",
         ),
-        ('{"a": ', "is no JSON: Expecting value"),
-        ('{"a": 1}', "is neither a list of objects, one for each row, nor in the format of SQuAD"),
-        ("[1, 2]", "is neither a list of objects"),
+        ('{"a": ', "is not JSON: Expecting value"),
+        ('{"a": 1}', "is neither a list with an object for each row nor in the format of SQuAD"),
+        ("[1, 2]", "is neither a list with an object for each row"),
     ],
 )
 def test_other_json_is_refused(tmp_path: Path, text: str, problem: str) -> None:

@@ -37,7 +37,7 @@ def reads_rows(path):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b'{"text": "cut', r"no JSON \(Unterminated string starting at, column 10\)"),
+        (b'{"text": "cut', r"not JSON \(Unterminated string starting at, column 10\)"),
         (b"\xff", "not UTF-8"),
         (b'["no", "columns"]', r"expected an object with a value for each column, got \[\"no\", \"columns\"\]"),
     ],

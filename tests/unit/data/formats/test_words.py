@@ -126,7 +126,7 @@ def test_named_columns_may_be_followed_by_others_in_some_lines(tmp_path: Path) -
     expected = {"tokens": [["Bush", "nominated"]], "ner_tags": [["B-PER", "O"]]}
     assert read_table(tmp_path / "en.iob2", reading).to_pydict() == expected
     with pytest.raises(
-        ValueError, match=r"line 3 has 3 columns, and line 2 has 5: .* `columns: \[tokens, ner_tags\]`, which ignores"
+        ValueError, match=r"line 3 has 3 columns, and line 2 has 5: .* `columns: \[tokens, ner_tags\]`, so that"
     ):
         read_table(tmp_path / "en.iob2", NER)
 
@@ -144,7 +144,7 @@ def test_other_spaces_than_those_of_ascii_are_part_of_a_word(tmp_path: Path) -> 
         ("x.txt", "a O\n O\n", r"line 2: column 1, 'tokens', has no text; mend this line"),
         ("x.tsv", "a\tO\n\tO\n", r"line 2: column 1, 'tokens', has no text; mend this line"),
         ("x.txt", "\n \n", r"has no sentence; mend it"),
-        ("x.txt", "_ O\n_ O\n", r"has '_' in place of each word: the text was removed, and its provider says how"),
+        ("x.txt", "_ O\n_ O\n", r"has '_' in place of each word: the text was removed, and its provider explains how"),
         (
             "x.conllu",
             "1\ta\tb\n",
@@ -171,7 +171,7 @@ def test_a_column_that_a_line_lacks_is_named(tmp_path: Path) -> None:
 
 def test_a_task_without_words_does_not_read_such_files(tmp_path: Path) -> None:
     (tmp_path / "x.conll").write_text("a O\n")
-    with pytest.raises(ValueError, match=r"x\.conll has words with labels, and the task reads none"):
+    with pytest.raises(ValueError, match=r"x\.conll has words with labels, but the task does not read words"):
         read_table(tmp_path / "x.conll")
     (tmp_path / "x.txt").write_text("a O\n")
     with pytest.raises(ValueError, match=r"x\.txt is of an unknown type: .*; tasks of words read \.txt, too"):

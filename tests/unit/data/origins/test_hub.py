@@ -105,7 +105,7 @@ def test_a_pair_from_the_hub_is_joined_at_one_commit(monkeypatch, tmp_path):
     assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [expected]
     fetch_data("xnli", source | {"names": {"en-fr": "mixed"}}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
     assert read_table(tmp_path / "out" / "test.parquet")["premise"].to_pylist() == ["mixed premise"]
-    with pytest.raises(ValueError, match=r"is what the source has for both: put \{language\} into `name`"):
+    with pytest.raises(ValueError, match=r"for both languages: put \{language\} into `name`"):
         fetch_data("xnli", source | {"name": "all"}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
 
 

@@ -50,12 +50,12 @@ def test_a_split_of_a_pair_is_read_from_its_three_files(files: list[Path]) -> No
         (
             "gold",
             "fr-4\ten-1\n",
-            r"the pool .*training.fr lacks 1 of the 1 ids in .*gold, such as 'fr-4': take the pools",
+            r"the pool .*training.fr lacks 1 of the 1 ids in .*gold, such as 'fr-4': use the pools",
         ),
         (
             "gold",
             "fr-3\ten-9\n",
-            r"lacks 1 of the 1 sentences whose ids are in `gold`, such as 'en-9', in the second language",
+            r"lacks 1 of the 1 sentences of the second language whose ids are in `gold`, such as 'en-9'",
         ),
         ("en", "\n", r"training.en is empty, but mining needs a pool of sentences in each language"),
         (
@@ -66,7 +66,7 @@ def test_a_split_of_a_pair_is_read_from_its_three_files(files: list[Path]) -> No
         (
             "en",
             "en-1\tOne.\nen-1\tTwo.\n",
-            r"has 2 sentences with the id 'en-1' in the second language: number them apart",
+            r"has 2 sentences with the id 'en-1' in the second language: make the ids unique",
         ),
         ("gold", "", r"gold is empty"),
     ],

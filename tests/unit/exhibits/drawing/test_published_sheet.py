@@ -226,7 +226,7 @@ def test_html_is_one_well_formed_table_that_tells_more() -> None:
     [
         ({"encoder": "mbrt"}, "unknown model 'mbrt', did you mean 'mbert'?"),
         ({"target": "fa"}, "unknown target 'fa'"),
-        ({"source": "en+en-fr", "method": "probe"}, "each of its words stands there, but never together"),
+        ({"source": "en+en-fr", "method": "probe"}, "the file has each of its names, but never together"),
     ],
 )
 def test_an_exhibit_about_something_else_is_refused(change: dict[str, Any], message: str) -> None:

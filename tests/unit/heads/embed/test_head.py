@@ -94,7 +94,7 @@ def test_vectors_that_are_no_numbers_are_an_error(encoder: Path, tmp_path: Path)
     model, rows = load.load_model(encoder, HEAD, 0).eval(), np.arange(len(tokens))
     with torch.no_grad():
         model.embeddings.word_embeddings.weight[12] = float("nan")
-    with pytest.raises(ValueError, match="values that are no numbers"):
+    with pytest.raises(ValueError, match="values that are not numbers"):
         HEAD.predict(model, HEAD.evaluation_batch(tokens, rows, True), tokens, rows)
 
 

@@ -210,13 +210,17 @@ def check(rows: list[dict[str, Any]]) -> None:
         (
             2,
             {"id": "en-2"},
-            r"here lacks 1 of the 1 sentences whose ids are in `gold`, such as 'en-1', in the second language",
+            r"here lacks 1 of the 1 sentences of the second language whose ids are in `gold`, such as 'en-1'",
         ),
         (2, {"side": 0}, r"here has no sentence in the second language of the pair: mining needs a pool in each"),
-        (1, {"id": "fr-1"}, r"here has 2 sentences with the id 'fr-1' in the first language: number them apart"),
+        (1, {"id": "fr-1"}, r"here has 2 sentences with the id 'fr-1' in the first language: make the ids unique"),
         (0, {"gold": []}, r"here has no gold pair, so that nothing can be scored"),
-        (1, {"side": 2}, r"here, row 2, column 'side': got 2, expected 0 in the first language of the pair, or 1"),
-        (2, {"gold": ["fr-1"]}, r"here, row 3, column 'gold': sentences of the second language have none, got fr-1"),
+        (1, {"side": 2}, r"here, row 2, column 'side': got 2, expected 0 for the first language of the pair, or 1"),
+        (
+            2,
+            {"gold": ["fr-1"]},
+            r"here, row 3, column 'gold': got fr-1, expected an empty list for a sentence of the second",
+        ),
         (1, {"gold": None}, r"here, row 2, column 'gold': the value is missing"),
     ],
 )
@@ -233,7 +237,5 @@ def test_an_id_of_numbers_and_a_gold_id_that_is_no_list_are_errors() -> None:
     with pytest.raises(ValueError, match="here, column 'id' is of type int64: expected text"):
         HEAD.check(numbers, TASK, "here")
     texts = pa.Table.from_pylist([row | {"gold": "en-1"} for row in valid()])
-    with pytest.raises(
-        ValueError, match="here, row 1, column 'gold': got 'en-1', expected a list of ids, which are text"
-    ):
+    with pytest.raises(ValueError, match="here, row 1, column 'gold': got 'en-1', expected a list of ids as text"):
         HEAD.check(texts, TASK, "here")

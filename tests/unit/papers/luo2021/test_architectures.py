@@ -70,8 +70,8 @@ def test_an_mbart_has_the_layers_of_the_study_on_each_side_and_a_token_for_each_
 
 
 # A token passes layers with 10 parameters, and as many of cross-attention.
-PLAIN = Count(trained=10, stored=10, total=10, passed=10, passed_trained=10)
-WHOLE = Count(trained=20, stored=20, total=20, passed=20, passed_trained=20)
+PLAIN = Count(trained=10, stored=10, total=10, passed=10, passed_trained=10, passed_in_evaluation=10)
+WHOLE = Count(trained=20, stored=20, total=20, passed=20, passed_trained=20, passed_in_evaluation=20)
 # Operations of training with all layers once, in one stream and in the other.
 FIRST, SECOND = 60.0 + 5, 120.0 + 10
 

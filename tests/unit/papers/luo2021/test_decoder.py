@@ -11,13 +11,14 @@ from safetensors.torch import load_file, save_file
 from transformers import XLMRobertaConfig
 
 from xlgrid.heads import HEADS
-from xlgrid.heads.seq2seq.head import generate
 from xlgrid.methods import ALL_METHODS, METHODS, make
 from xlgrid.models.deltas import kept, named_parameters
 from xlgrid.models.load import load_model, shapes
+from xlgrid.papers.luo2021.seq2seq import HEAD
+from xlgrid.papers.luo2021.seq2seq.head import generate
+from xlgrid.papers.luo2021.veco.names import STREAM
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-HEAD = HEADS["seq2seq"]
 LAYERS, H, INNER = SIZE["num_hidden_layers"], SIZE["hidden_size"], SIZE["intermediate_size"]
 # The shapes of table 8 of Luo et al. (2021): layers, hidden size, attention heads, intermediate size; and millions of parameters.
 VECO = {"large": (24, 1024, 16, 4096, 660.95), "small": (6, 768, 12, 3072, 249.95)}
@@ -233,6 +234,9 @@ def test_a_run_stores_an_output_that_the_encoder_lacks(tmp_path: Path) -> None:
     assert layer in kept(model_of(encoder), method, HEAD)
 
 
-def test_methods_say_whether_they_are_for_encoder_decoders() -> None:
-    assert {name for name, method in ALL_METHODS.own.items() if method.decoders == "only"} == {"seq2seq"}
-    assert METHODS["full-ft"].decoders == METHODS["bitfit"].decoders == "all"
+def test_methods_of_the_core_are_for_encoder_decoders_and_those_with_modules_are_not() -> None:
+    model = HEAD.described({"model_type": "xlm-roberta", STREAM: "input"})
+    refused = {
+        base for base, method in ALL_METHODS.own.items() if "is an encoder-decoder" in (method().misfit(model) or "")
+    }
+    assert refused == set(ALL_METHODS.own) - {*METHODS, "seq2seq"}

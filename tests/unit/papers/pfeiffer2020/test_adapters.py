@@ -10,6 +10,7 @@ import surprisal
 import torch
 from plan_fixture import begun
 from safetensors.torch import load_file
+from study_fixture import STARTED, write
 from transformers import BertConfig, BertForMaskedLM
 
 from xlgrid.data import lock
@@ -18,7 +19,10 @@ from xlgrid.methods import make
 from xlgrid.models import deltas
 from xlgrid.models.load import load_model
 from xlgrid.papers.pfeiffer2020.adapters import fetch, import_adapter
+from xlgrid.papers.pfeiffer2020.imported import HubAdapters, ImportedAdapters
+from xlgrid.plan.load import load_study
 from xlgrid.plan.plan import Plan
+from xlgrid.products.train import Run
 from xlgrid.results import records
 from xlgrid.training.recipe import Recipe
 
@@ -121,7 +125,36 @@ def test_an_mlm_run_is_imported_where_its_method_says_so() -> None:
     study = begun()
     imported = study.methods["mlm"].model_validate({"base": "madx", "imported": {"path": "x/{language}"}})
     plan = Plan(study.model_copy(update={"methods": study.methods | {"mlm": imported}}))
+    run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
+    assert run.inputs(plan)["files"] == [f"x/fr/{name}" for name in ("adapter_config.json", "adapter.safetensors")]
+    assert (run.settings(plan.study)["place"], run.repository(plan.study)) == ("x/fr", None)
     inputs_of_runs = {run: {*run.inputs(plan)} for run in plan.runs}
-    assert {run.task for run, names in inputs_of_runs.items() if "adapter" in names} == {"mlm"}
-    assert all(("adapter" in names) != ("train" in names) for names in inputs_of_runs.values())
-    assert not any("adapter" in run.inputs(Plan(study)) for run in Plan(study).runs)
+    assert {run.task for run, names in inputs_of_runs.items() if "files" in names} == {"mlm"}
+    assert all(("files" in names) != ("train" in names) for names in inputs_of_runs.values())
+    assert not any("files" in run.inputs(Plan(study)) for run in Plan(study).runs)
+
+
+def test_weights_are_read_under_the_names_that_others_gave() -> None:
+    names = {"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"}
+    adapters = HubAdapters(hub="Hub/{encoder}-{language}-wiki", names=names)
+    assert adapters.named("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
+    assert adapters.named("qu", "bert") == "Hub/bert-qu-wiki"
+    imported = ImportedAdapters(adapters)
+    run = Run("s", "mlm", "xlmr", "adapter", "qu", 1)
+    assert imported.repository(run) == ("model", "Hub/xlm-roberta-base-qu-wiki", "main") and not imported.inputs(run)
+
+
+@pytest.mark.usefixtures("queries")
+@pytest.mark.parametrize(
+    ("imported", "message"),
+    [
+        ({"path": "x/{language}"}, "only language adapters can be imported: .*base: madx"),
+        ({"path": "x/{lang}"}, "'lang' in braces"),
+        ({"path": "x", "hub": "y/z"}, "exactly one"),
+        ({"path": "x"}, "'x' is the same for every language"),
+    ],
+)
+def test_a_mistake_is_told_before_any_job(tmp_path: Path, imported: dict[str, str], message: str) -> None:
+    text = STARTED.replace("full-ft: {}", f"full-ft: {{imported: {json.dumps(imported)}}}")
+    with pytest.raises(ValueError, match=f"methods.full-ft.imported: .*{message}"):
+        load_study(write(tmp_path, text))

@@ -88,7 +88,7 @@ def test_published_numbers_stand_beside_ours_by_the_paper_s_names() -> None:
     ("names", "paper", "message"),
     [
         ({}, PAPER, "no number for any entry of the exhibit"),
-        ({}, "model,method\n", "has no column added_params_millions, percent_of_model: it should have model, method"),
+        ({}, "model,method\n", "has no column added_params_millions, percent_of_model: it must have model, method"),
         ({}, PAPER.replace("0.5", "half"), "'half', where a number should be"),
     ],
 )

@@ -1,11 +1,14 @@
 """X-MOD has the parts of XLM-R, and modules for languages beside them."""
 
+from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.families import FAMILIES, has_modules, is_pretrained_module, module_of
+from xlgrid.heads.sequence import SequenceHead
 
 
 def test_an_xmod_is_an_xlmr_with_modules_for_languages() -> None:
@@ -15,8 +18,12 @@ def test_an_xmod_is_an_xlmr_with_modules_for_languages() -> None:
 
 
 def test_a_decoder_has_no_modules_for_languages() -> None:
+    class Generating(SequenceHead):
+        def described(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {**config, "is_encoder_decoder": True}
+
     xmod = FAMILIES["xmod"]
-    problem = xmod.problem(HEADS["seq2seq"])
+    problem = xmod.problem(Generating())
     assert problem and "name an encoder without them" in problem and xmod.problem(HEADS["token"]) is None
 
 

@@ -13,8 +13,3 @@ def test_labels_are_balanced_and_config_names_the_depth():
     assert sum(row["label"] == "entailment" for row in table) == 30
     assert {row["config"] for row in table} == {"depth-2"}
     assert {row["depth"] for row in table} == {0, 1, 2}
-
-
-def test_questions_can_be_interrogative():
-    assert all(row["question"].endswith("?") for row in rows(question_form="interrogative"))
-    assert all(row["question"].endswith(".") for row in rows())

@@ -37,10 +37,6 @@ class MBart(Architecture):
     def model_type(self) -> str:
         return "mbart"
 
-    @property
-    def has_decoder(self) -> bool:
-        return True
-
     def problems(self, study: Any, grid: str) -> Iterator[tuple[str, str]]:
         axes = study.grids[grid]
         for method in axes.method:

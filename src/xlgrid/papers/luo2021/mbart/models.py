@@ -129,7 +129,7 @@ def _classifier(known: Any) -> Any:
 
 @cache
 def _generator(known: Any) -> Any:
-    from xlgrid.heads.seq2seq.model import WithTokenizer, usual_generation
+    from xlgrid.papers.luo2021.seq2seq.model import WithTokenizer, usual_generation
 
     class Generator(WithTokenizer, known):
         """The decoder begins with the token of the language in which it writes."""

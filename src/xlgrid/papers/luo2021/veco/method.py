@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.tokens import PARALLEL_IDS, Tokens
-from xlgrid.methods.method import Method
+from xlgrid.methods.method import Method, of_encoders_only
 from xlgrid.papers.luo2021.veco.names import STREAM, is_cross_attention
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ class PlugIn(Method):
         shuffled: the share of the examples that get the parallel example of another example, or true for all. With all, as a control, S can tell
             nothing about the label; a smaller share imitates translations with some errors.
     """
-
-    decoders: ClassVar = "none"
 
     parallel: str = "en"
     detach: bool = False
@@ -65,7 +63,7 @@ class PlugIn(Method):
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         if STREAM in config:
-            return None
+            return of_encoders_only(config)
         return "the method reads cross-attention, which the encoder lacks: take an encoder from scratch with `architecture: veco`"
 
     def passes(self, name: str) -> int:

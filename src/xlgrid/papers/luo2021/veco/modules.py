@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from xlgrid.heads.seq2seq.model import CROSS
+from xlgrid.papers.luo2021.seq2seq.model import CROSS
 from xlgrid.papers.luo2021.veco.names import STREAM, is_cross_attention
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The names in an encoder with cross-attention, which are those of transformers' decoders of XLM-R."""
 
-from xlgrid.heads.seq2seq.model import CROSS
+from xlgrid.papers.luo2021.seq2seq.model import CROSS
 
 # The entry of config.json that says how S uses cross-attention.
 STREAM = "s_stream"

@@ -22,7 +22,6 @@ CONFIG = "adapter_config.json"
 # Where a folder has both files, the first one is read.
 WEIGHTS = ("adapter.safetensors", "pytorch_adapter.bin")
 FILES: tuple[str, ...] = (CONFIG, *WEIGHTS)
-TEXT_OPTIONS = "{tune: language}"
 
 # adapter-transformers kept each type of adapter in a module of its own.
 _LEGACY = {
@@ -115,7 +114,6 @@ def write(
     config: Mapping[str, Any],
     method: MadX,
     name: str,
-    safetensors: bool = False,
 ) -> None:
     """Write an adapter to a folder from which the library can load it.
 
@@ -125,15 +123,12 @@ def write(
         config: the contents of the encoder's config.json.
         method: the method of the run, whose language or task adapters are written, as its option `tune` says.
         name: the name of the adapter, such as the language; the library loads it under this name.
-        safetensors: write adapter.safetensors, which the library reads only with `use_safetensors=True`, instead of
-            pytorch_adapter.bin.
 
     Raises:
         ValueError: the tensors have no adapter of this kind, or the library has no counterpart of the method's options.
         OSError: the folder cannot be written.
     """
     import torch
-    from safetensors.torch import save
 
     _check_family(config["model_type"])
     if not re.fullmatch(r"[\w-]+", name):
@@ -175,12 +170,8 @@ def write(
     }
     folder = Path(folder)
     state = {key: tensors[parameter].detach().cpu().contiguous() for key, parameter in sorted(parameters.items())}
-    with whole(folder / ("adapter.safetensors" if safetensors else "pytorch_adapter.bin")) as aside:
-        if safetensors:
-            aside.write_bytes(save(state))
-        else:
-            with aside.open("wb") as file:
-                torch.save(state, file)
+    with whole(folder / "pytorch_adapter.bin") as aside, aside.open("wb") as file:
+        torch.save(state, file)
     write_text(folder / CONFIG, json.dumps(described, indent=2, sort_keys=True) + "\n")
 
 

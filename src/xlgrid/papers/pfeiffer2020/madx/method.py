@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.heads.families import BERT, FAMILIES, has_modules, is_embedding, is_language_head, layer_of
-from xlgrid.methods.method import Method, check_choice, check_fits, is_head
+from xlgrid.methods.method import Method, check_choice, check_fits, is_head, of_encoders_only
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -39,8 +39,6 @@ class MadX(Method):
             (Pfeiffer et al. 2021). Language adapters that were trained with one in the last layer are used without it.
         init: weights are drawn like those of BERT, as in the library; or such that the adapters change nothing at first.
     """
-
-    decoders: ClassVar = "none"
 
     tune: Literal["task", "language", "encoder"] = "task"
     language: bool = True
@@ -81,6 +79,8 @@ class MadX(Method):
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """An X-MOD has modules where adapters would be. Layers with a LayerNorm after their feed-forward block have no other one for
         `pre_norm: norm`."""
+        if problem := of_encoders_only(config):
+            return problem
         kind = config["model_type"]
         if has_modules(kind):
             return (

@@ -1,10 +1,11 @@
 """The method X-MOD (Pfeiffer et al. 2022, section 3): fine-tuning, and adding languages after pre-training."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.heads.families import ADDED, EMBEDDINGS, is_embedding, module_of
-from xlgrid.methods.method import Method, check_choice, is_head
+from xlgrid.methods.method import Method, check_choice, is_head, of_encoders_only
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,8 +28,6 @@ class XMod(Method):
             `tune: language`.
     """
 
-    decoders: ClassVar = "none"
-
     tune: Literal["shared", "language"] = "shared"
     overlap: Literal["copy", "random"] = "copy"
     embedding_norm: Literal["frozen", "trained"] = "frozen"
@@ -43,6 +42,9 @@ class XMod(Method):
                 f"{' and '.join(idle)}: with `tune: shared` the embeddings do not train: leave out the option, or set it in the "
                 "method with `tune: language`"
             )
+
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        return of_encoders_only(config)
 
     def install(self, model: "PreTrainedModel") -> None:
         """Add a module for a new language. Runs on a task have it for cells of added languages, and do not train it.

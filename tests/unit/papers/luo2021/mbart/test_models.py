@@ -11,12 +11,12 @@ from tokenizers import Tokenizer, models
 from transformers import MBartConfig, MBartForConditionalGeneration, MBartForSequenceClassification
 
 from xlgrid.base.arrays import Segments
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.probe import type_problem
-from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.tokens import Tokens
-from xlgrid.models.load import check_positions, load_model
+from xlgrid.models.load import check_positions, load_model, positions
 from xlgrid.papers.luo2021.mbart.models import in_layout, language_tokens, languages_of
+from xlgrid.papers.luo2021.seq2seq import HEAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CODES = ["de", "en"]
@@ -42,12 +42,12 @@ def encoder(tmp_path: Path) -> Path:
 
 def load(encoder: Path, head: str) -> Any:
     torch.manual_seed(4)
-    return load_model(encoder, HEADS[head], 3, 0.0).eval()
+    return load_model(encoder, ALL_HEADS.find(head), 3, 0.0).eval()
 
 
 def batch_of(model: Any, tokens: Tokens) -> dict[str, torch.Tensor]:
     rows = np.arange(len(tokens))
-    batch = HEADS["seq2seq"].collate(tokens, rows, False)
+    batch = HEAD.collate(tokens, rows, False)
     return batch | languages_of(model, tokens.segments(rows))
 
 
@@ -76,7 +76,7 @@ def test_a_label_is_that_of_transformers(encoder: Path) -> None:
 def test_the_loss_of_a_translation_is_that_of_transformers(encoder: Path) -> None:
     model, tokens = load(encoder, "seq2seq"), some_translations()
     plain = MBartForConditionalGeneration.from_pretrained(encoder).eval()
-    head, batch = HEADS["seq2seq"], batch_of(model, tokens)
+    head, batch = HEAD, batch_of(model, tokens)
     total = torch.zeros(())
     for row, target in enumerate(tokens.columns["target_ids"].to_pylist()):
         _, *text = tokens.values[tokens.offsets[row] : tokens.offsets[row + 1]].tolist()
@@ -90,7 +90,7 @@ def test_the_loss_of_a_translation_is_that_of_transformers(encoder: Path) -> Non
 def test_hypotheses_are_those_of_transformers_and_have_no_special_tokens(encoder: Path) -> None:
     model, tokens = load(encoder, "seq2seq"), some_translations()
     model.generation_config.max_new_tokens = 12
-    head = HEADS["seq2seq"]
+    head = HEAD
     hypotheses = head.predict(model, batch_of(model, tokens), tokens, np.arange(len(tokens)))
     plain = MBartForConditionalGeneration.from_pretrained(encoder).eval()
     for row, hypothesis in enumerate(hypotheses):
@@ -126,7 +126,7 @@ def test_an_mbart_of_others_has_no_languages() -> None:
 def test_other_heads_are_refused(encoder: Path) -> None:
     for head in ("span", "mlm", "embed"):
         with pytest.raises(ValueError, match=f"for tasks with the heads sequence and seq2seq, got {head}"):
-            load_model(encoder, HEADS[head], 0)
+            load_model(encoder, ALL_HEADS.find(head), 0)
 
 
 def test_an_mbart_is_no_problem() -> None:

@@ -132,22 +132,19 @@ def test_the_numbers_of_the_library_tell_its_adapters_apart(kind: str) -> None:
         ("short-task", {**TASK, **SHORT}),
     ],
 )
-@pytest.mark.parametrize("safetensors", [False, True])
 def test_what_is_written_is_what_the_library_writes(
-    kind: str, name: str, options: dict[str, Any], safetensors: bool, tmp_path: Path
+    kind: str, name: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
     model, method = installed(kind, options)
     theirs = FOLDER / kind / name
     tensors = adapterhub.read(theirs, model, method)
-    adapterhub.write(tmp_path, tensors, model.config.to_dict(), method, name, safetensors)
+    adapterhub.write(tmp_path, tensors, model.config.to_dict(), method, name)
     config, library_config = (json.loads((folder / "adapter_config.json").read_text()) for folder in (tmp_path, theirs))
     assert config["config"].items() <= library_config["config"].items()
     assert {**config, "config": 0, "model_name": 0} == {**library_config, "config": 0, "model_name": 0}
     (file,) = (path for path in theirs.iterdir() if path.suffix != ".json")
     expected = load_file(file) if file.suffix == ".safetensors" else torch.load(file, weights_only=True)
-    (file,) = (path for path in tmp_path.iterdir() if path.suffix != ".json")
-    assert file.name == ("adapter.safetensors" if safetensors else "pytorch_adapter.bin")
-    state_dict = load_file(file) if safetensors else torch.load(file, weights_only=True)
+    state_dict = torch.load(tmp_path / "pytorch_adapter.bin", weights_only=True)
     assert state_dict.keys() == expected.keys()
     assert all(torch.equal(tensor, expected[key]) for key, tensor in state_dict.items())
     again = adapterhub.read(tmp_path, model, method)
@@ -333,9 +330,9 @@ def test_a_run_that_has_no_such_adapter_is_not_exported(
 def test_the_command_exports_and_says_what_is_wrong(tmp_path: Path) -> None:
     run_of(tmp_path / "run", LANG)
     command = ["export-adapter", str(tmp_path / "run"), "--encoder", str(FOLDER / "bert")]
-    result = CliRunner().invoke(app, [*command, "--output", str(tmp_path / "out"), "--safetensors"])
+    result = CliRunner().invoke(app, [*command, "--output", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"adapter_config.json", "adapter.safetensors"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"adapter_config.json", "pytorch_adapter.bin"}
     (tmp_path / "run" / "delta.safetensors").unlink()
     result = CliRunner().invoke(app, [*command, "--output", str(tmp_path / "other")])
     assert (
@@ -346,6 +343,6 @@ def test_the_command_exports_and_says_what_is_wrong(tmp_path: Path) -> None:
 def test_each_adapter_is_written_with_the_reduction_of_its_own_option(tmp_path: Path) -> None:
     model, method = installed("bert", {**LANG, "language_reduction": 4, "invertible_reduction": 2})
     tensors = {name: p.detach() for name, p in model.named_parameters() if method.trains(name)}
-    adapterhub.write(tmp_path, tensors, model.config.to_dict(), method, "lang", safetensors=False)
+    adapterhub.write(tmp_path, tensors, model.config.to_dict(), method, "lang")
     config = json.loads((tmp_path / "adapter_config.json").read_text())["config"]
     assert (config["reduction_factor"], config["inv_adapter_reduction_factor"]) == (4, 2)

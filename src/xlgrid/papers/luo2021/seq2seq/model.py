@@ -123,7 +123,8 @@ def encoder_decoder(family: str) -> Any:
             model.drawn = frozenset(f"{cls.base_model_prefix}.decoder.{name}" for name in missing)
             model.tokenizer_file = folder / "tokenizer.json"
             unused = {*about["unexpected_keys"]} & {*of_decoder["unexpected_keys"]}
-            return model, {"missing_keys": {*about["missing_keys"], *missing}, "unexpected_keys": unused}
+            # What both parts lack is of the encoder.
+            return model, {"missing_keys": {*about["missing_keys"], *model.drawn}, "unexpected_keys": unused}
 
         @property
         def position_table(self) -> Any:

@@ -16,9 +16,9 @@ from transformers import (
     XLMRobertaForCausalLM,
 )
 
-from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.models.load import load_model
+from xlgrid.papers.luo2021.seq2seq import HEAD
 
 SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24}
 SIZE |= {"max_position_embeddings": 32, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
@@ -51,7 +51,7 @@ def write_encoder(folder: Path, kind: str, cross: bool = True) -> Path:
 def model_of(folder: Path, dropout: float | None = 0.0) -> Any:
     """The encoder-decoder of an encoder, ready for evaluation."""
     torch.manual_seed(4)
-    return load_model(folder, HEADS["seq2seq"], 0, dropout).eval()
+    return load_model(folder, HEAD, 0, dropout).eval()
 
 
 def translations(sources: list[list[int]], targets: list[list[int]]) -> Tokens:

@@ -9,18 +9,19 @@ import pyarrow as pa
 import pytest
 import torch
 from encoders_fixture import KINDS, model_of, some_translations, translations, write_encoder
+from transformers import XLMRobertaConfig
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.seq2seq.bleu import signature, statistics
-from xlgrid.heads.seq2seq.head import generate, positions
 from xlgrid.methods import Method
-from xlgrid.models import prediction
-from xlgrid.models.load import check_positions
+from xlgrid.models import parameters, prediction
+from xlgrid.models.load import check_positions, positions
+from xlgrid.papers.luo2021.seq2seq import HEAD
+from xlgrid.papers.luo2021.seq2seq.bleu import signature, statistics
+from xlgrid.papers.luo2021.seq2seq.head import generate
 from xlgrid.tasks import task
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-HEAD = HEADS["seq2seq"]
 ROWS = np.arange(6)
 
 
@@ -192,3 +193,20 @@ def test_a_cell_counts_the_tokens_of_targets() -> None:
     tokens = translations([[5], [6, 7]], [[8, 9, 10], [11]])
     outcomes = HEAD.outcomes(tokens, ["a b", " "])
     assert HEAD.counts(tokens, outcomes) == {"target_tokens": 5 + 3, "empty_hypotheses": 1}
+
+
+def test_half_of_the_tokens_pass_the_encoder_and_half_the_decoder() -> None:
+    """Of an encoder-decoder, whose cross-attention is passed though a run stores it as a part of the head."""
+    h, inner, words = 8, 16, 50
+    config = XLMRobertaConfig(
+        vocab_size=words, hidden_size=h, num_hidden_layers=3, num_attention_heads=2, intermediate_size=inner
+    )
+    attention = 4 * h * h + 4 * h + 2 * h
+    layer = attention + 2 * h * inner + inner + h + 2 * h
+    output = h * h + h + 2 * h + words
+    count = parameters.count(config, HEAD, 0, "full-ft", {})
+    assert count.passed == (3 * layer + 3 * (layer + attention) + output + h * words) / 2
+    assert count.passed_trained == count.passed and count.stored == count.total == count.trained
+    assert count.evaluation == 3 * layer + 4 * (3 * (layer + attention) + output + h * words), "for four hypotheses"
+    biases = parameters.count(config, HEAD, 0, "bitfit", {})
+    assert biases.trained == biases.stored < biases.total

@@ -1,6 +1,6 @@
 """The head `seq2seq`: a text is generated from a text, such as its translation, by an encoder-decoder (Luo et al. 2021, section 3.2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,9 +9,10 @@ from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import Outcome
-from xlgrid.heads.seq2seq import bleu
-from xlgrid.heads.seq2seq.model import CROSS, encoder_decoder, no_decoder, texts
 from xlgrid.heads.tokens import Tokens
+from xlgrid.models.load import positions
+from xlgrid.papers.luo2021.seq2seq import bleu
+from xlgrid.papers.luo2021.seq2seq.model import CROSS, encoder_decoder, no_decoder, texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +38,7 @@ class Seq2SeqHead(Head):
     token, which ends it. Hypotheses are the results of beam search by transformers' `generate`, as the `generation_config` of the
     model says, without special tokens.
 
-    An outcome has the ten statistics of a sentence that BLEU sums up, see `xlgrid.heads.seq2seq.bleu`. The tokenizer that it takes
+    An outcome has the ten statistics of a sentence that BLEU sums up, see `xlgrid.papers.luo2021.seq2seq.bleu`. The tokenizer that it takes
     follows from the language of the target.
     """
 
@@ -45,11 +46,9 @@ class Seq2SeqHead(Head):
     modules = (CROSS,)
     all_metrics = (bleu.CORPUS_BLEU,)
     has_labels = False
-    has_decoder = True
     mixes = ("whole",)
     options = bleu.Scoring
     # Half of the tokens of an example, about, pass the encoder, and the others the decoder and the output embeddings.
-    passed_share = 0.5
     output_share = 0.5
 
     def without_class(self, family: str) -> str | None:
@@ -57,6 +56,24 @@ class Seq2SeqHead(Head):
 
     def model_class(self, family: str) -> Any:
         return encoder_decoder(family)
+
+    def described(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The encoder's, which is a part of that of an encoder-decoder, with the mark that transformers has for encoder-decoders."""
+        return {**config.get("encoder", config), "is_encoder_decoder": True}
+
+    def computed(self, model: Any, name: str, is_output: bool) -> tuple[float, float]:
+        """Beam search computes each token of the decoder once for each hypothesis."""
+        in_encoder = not is_output and name.startswith(f"{model.base_model_prefix}.encoder.")
+        share = self.output_share
+        return share, share * (1 if in_encoder else model.generation_config.num_beams)
+
+    def problems_of_grid(self, study: Any, task: str, grid: str) -> Iterator[str]:
+        for key in study.grids[grid].method:
+            if study.methods[key].start:
+                yield (
+                    f"grids.{grid}.method: runs of {key} begin with an MLM run, but the encoder-decoders of task {task} "
+                    "can begin only with an encoder: leave out `start`"
+                )
 
     def second(self, task: TaskColumns) -> str:
         return task.target
@@ -175,14 +192,3 @@ def generate(model: Any, sources: Mapping[str, "torch.Tensor"], tokens: Tokens, 
     }
     sequences = model.generate(**sources, **{**ending, **settings})
     return list(sequences.tolist())
-
-
-def positions(table: Any) -> int:
-    """The number of tokens for which a table of learned positions has rows.
-
-    Args:
-        table: the module of embeddings. The first rows stand for no position: up to that of padding in the families of RoBERTa, and
-            `offset` rows in that of BART and its kin.
-    """
-    unused = 0 if table.padding_idx is None else table.padding_idx + 1
-    return int(table.num_embeddings - getattr(table, "offset", unused))

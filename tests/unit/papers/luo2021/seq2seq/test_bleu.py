@@ -9,9 +9,9 @@ import sacrebleu
 import sacrebleu.tokenizers.tokenizer_spm
 
 from xlgrid.heads.metrics import DRAWS
-from xlgrid.heads.seq2seq import bleu
-from xlgrid.heads.seq2seq.bleu import CORPUS_BLEU, Scoring, signature, statistics, tokenizer_of
 from xlgrid.languages import Language, language
+from xlgrid.papers.luo2021.seq2seq import bleu
+from xlgrid.papers.luo2021.seq2seq.bleu import CORPUS_BLEU, Scoring, signature, statistics, tokenizer_of
 
 WORDS = ["the", "a", "dog", "Dog", "saw", '"sees"', "house,", "3.5", "10%", "don't", "über", "Hund.", "犬", "&", "<b>"]
 

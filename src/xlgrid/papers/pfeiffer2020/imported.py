@@ -1,18 +1,25 @@
-"""Adapters in the layout of AdapterHub that are read instead of training a method's MLM runs."""
+"""Adapters in the layout of AdapterHub that are read instead of training MLM runs of MAD-X: the key `imported` of a method."""
 
-from typing import Annotated, Self
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, RootModel, model_validator
 
 from xlgrid.base.settings import LocalPath
 from xlgrid.base.unions import by_key
-from xlgrid.data.published import InFolder, Obtained, OnHub
+from xlgrid.data.published import InFolder, Obtained, OnHub, Repository
+from xlgrid.methods import Method
+from xlgrid.papers.pfeiffer2020.madx import MadX, adapterhub
+from xlgrid.training.imported import ImportedRuns
+
+if TYPE_CHECKING:
+    from xlgrid.products.train import Run
 
 _BRACES = "where {language} and {encoder} are replaced by the language and the encoder of the run"
 
 
-class ImportedAdapters(Obtained):
-    """Adapters that are read instead of training MLM runs. Each subclass describes one place that they come from."""
+class Adapters(Obtained):
+    """Adapters that others have trained. Each subclass describes one place that they come from."""
 
     names: dict[str, str] = Field(
         {},
@@ -47,7 +54,7 @@ class ImportedAdapters(Obtained):
         raise NotImplementedError
 
 
-class HubAdapters(OnHub, ImportedAdapters):
+class HubAdapters(OnHub, Adapters):
     """Adapters from the Hugging Face Hub."""
 
     hub: str = Field(description=f"owner/name on the Hub, {_BRACES}")
@@ -56,7 +63,7 @@ class HubAdapters(OnHub, ImportedAdapters):
         return OnHub(hub=self.named(language, encoder), revision=self.revision)
 
 
-class FolderAdapters(InFolder, ImportedAdapters):
+class FolderAdapters(InFolder, Adapters):
     """Adapters from folders."""
 
     path: LocalPath = Field(description=f"a folder, {_BRACES}")
@@ -66,5 +73,32 @@ class FolderAdapters(InFolder, ImportedAdapters):
 
 
 # Key -> the class of the adapters whose entries have this key.
-MEMBERS: dict[str, type[ImportedAdapters]] = {"hub": HubAdapters, "path": FolderAdapters}
+MEMBERS: dict[str, type[Adapters]] = {"hub": HubAdapters, "path": FolderAdapters}
 AnyAdapters = Annotated[HubAdapters | FolderAdapters, by_key("`imported`", MEMBERS)]
+
+
+class ImportedAdapters(ImportedRuns, RootModel[AnyAdapters]):
+    """Language adapters that others have trained, as MLM runs."""
+
+    about = "adapters that are read instead of training MLM runs"
+    rule = "import_adapter"
+
+    def inputs(self, run: "Run") -> list[str]:
+        folder = self._of(run).folder
+        return adapterhub.files(folder) if folder else []
+
+    def settings(self, run: "Run") -> dict[str, Any]:
+        return self._of(run).origin
+
+    def repository(self, run: "Run") -> Repository | None:
+        return self._of(run).repository
+
+    def problems(self, method: Method) -> Iterator[str]:
+        if not isinstance(method, MadX) or method.tune != "language":
+            yield (
+                "imported: only language adapters can be imported: set `base: madx` and `options: {tune: language}`, or leave "
+                "out `imported`"
+            )
+
+    def _of(self, run: "Run") -> Obtained:
+        return self.root.of(run.source, run.encoder)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from xlgrid.base.errors import Damaged
-from xlgrid.data.downloads import bitext
-from xlgrid.data.downloads.bitext import join_bitext
+from xlgrid.papers.luo2021 import bitext
+from xlgrid.papers.luo2021.bitext import join_bitext
 
 
 def write(folder: Path, name: str, sides: Mapping[str, list[str] | bytes], corpus: str = "Books") -> Path:

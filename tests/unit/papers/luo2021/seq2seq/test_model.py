@@ -9,12 +9,11 @@ from encoders_fixture import KINDS, model_of, some_translations, write_encoder
 from transformers import DistilBertConfig, DistilBertModel, EncoderDecoderModel
 
 from xlgrid.base.errors import Damaged
-from xlgrid.heads import HEADS
-from xlgrid.heads.seq2seq.model import texts
 from xlgrid.models.load import load_model
+from xlgrid.papers.luo2021.seq2seq import HEAD
+from xlgrid.papers.luo2021.seq2seq.model import texts
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-HEAD = HEADS["seq2seq"]
 
 
 @pytest.fixture(params=KINDS)

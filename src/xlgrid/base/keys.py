@@ -1,0 +1,49 @@
+"""Keys that papers and other installed packages add to a schema of the study file."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import GetJsonSchemaHandler, create_model
+from pydantic_core import PydanticCustomError
+
+from xlgrid.base.names import unknown
+from xlgrid.base.plugins import Extensible
+
+
+def apart(
+    fields: Mapping[Any, Any], known: Iterable[str], added: Extensible[Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keys of a schema itself with their values, and each key of a package with the model that the package reads it as.
+
+    A key of a package with the value null counts as absent.
+
+    Args:
+        known: the keys of the schema itself.
+        added: key -> class of pydantic, of the packages.
+
+    Raises:
+        ValueError: nobody has a key (the message names the nearest), or a value is wrong.
+    """
+    own = {*known}
+    others = [key for key in fields if key not in own]
+    if not others:
+        return {**fields}, {}
+    if strange := {
+        str(key): unknown("key", str(key), [*known, *added.names()]) for key in others if not added.get(key)
+    }:
+        raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(strange.values()), "keys": strange})
+    kinds = {key: (added.find(key), ...) for key in others if fields[key] is not None}
+    # Errors of a model with these keys name the key.
+    read: Any = create_model("Added", **kinds)  # type: ignore[call-overload]
+    model = read.model_validate({key: fields[key] for key in kinds})
+    return {key: fields[key] for key in fields if key in own}, {key: getattr(model, key) for key in kinds}
+
+
+def describe(schema: dict[str, Any], handler: GetJsonSchemaHandler, added: Extensible[Any]) -> None:
+    """Add the keys of papers to a JSON Schema. Their classes state the meaning as `about`."""
+    for key, kind in added.own.items():
+        value = handler(kind.__pydantic_core_schema__)
+        # A root model is what it holds.
+        value = handler.resolve_ref_schema(value) if kind.__pydantic_root_model__ else value
+        values = [*value.get("anyOf", [value]), {"type": "null"}]
+        schema["properties"][key] = {"anyOf": values, "default": None, "description": kind.about}

@@ -1,0 +1,91 @@
+"""Settings of training that papers and other installed packages add, each under a key of its own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from pydantic import BaseModel
+
+from xlgrid.base.arrays import Ints
+from xlgrid.base.plugins import Extensible
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from xlgrid.heads.tokens import Tokens
+
+
+class Plan(NamedTuple):
+    """The pools of examples that training uses one after another, and the step at which each pool ends.
+
+    With `alpha`, there are no pools, and `ends` has only the last step.
+    """
+
+    pools: list[Ints]
+    ends: list[int]
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps in all."""
+        return self.ends[-1]
+
+
+class Setting(BaseModel):
+    """The base class of a setting that a package adds to `training`.
+
+    A package declares a subclass as an entry point of the group `xlgrid.training`, whose name is the key. A subclass of `Strict`, too,
+    has a mapping as its value; one of `pydantic.RootModel`, too, has any other value.
+
+    Attributes:
+        about: the meaning of the key in the reference of the study file.
+    """
+
+    about: ClassVar[str]
+
+    def conflict(self, training: Any) -> str | None:
+        """Why the setting does not go with the others of a run; None if it does.
+
+        Args:
+            training: the `xlgrid.training.recipe.Training` of the run.
+        """
+        return None
+
+    def begin(self, model: "PreTrainedModel", encoder: Path) -> None:
+        """Change the weights of a loaded encoder with a head, in place, before the method is installed.
+
+        Args:
+            encoder: the folder of the encoder.
+
+        Raises:
+            ValueError: the setting is not for this model.
+        """
+
+    def plan(self, planned: Plan, tokens: "Tokens", training: Any, seed: int) -> Plan:
+        """The examples that training uses, and when.
+
+        Args:
+            planned: the plan without this setting.
+            training: the `xlgrid.training.recipe.Training` of the run.
+
+        Raises:
+            ValueError: the training has no such examples, or too few steps.
+        """
+        return planned
+
+    def passes(self, examples: int, options: Mapping[str, object]) -> list[tuple[float, int]]:
+        """An estimate of what `plan` adds to a training by epochs, as pairs of epochs and a number of examples.
+
+        Args:
+            examples: the number of all training examples.
+            options: the options of a generated task.
+        """
+        return []
+
+
+ALL_SETTINGS = Extensible[type[Setting]](
+    "setting of training",
+    "xlgrid.training",
+    {},
+    fits=lambda name, value: isinstance(value, type) and issubclass(value, Setting),
+    expected="a subclass of xlgrid.training.setting.Setting",
+)
