@@ -46,6 +46,15 @@ class Method:
         """
         yield from ()
 
+    def problems_of_plan(self, plan: Any, key: str) -> Iterator[str]:
+        """Each mistake in the method that only the plan shows, as `place: what is wrong`.
+
+        Args:
+            plan: the `xlgrid.plan.plan.Plan` of the study.
+            key: the name of the method in the study.
+        """
+        yield from ()
+
     def install(self, model: "PreTrainedModel") -> None:
         """Add the modules of the method to a loaded `model`, in place. Torch's seeded generator draws new weights.
 
@@ -67,10 +76,20 @@ class Method:
         """Whether a run trains the head of its task. A method that does not is for MLM runs, and not for a grid."""
         return True
 
-    @property
-    def copies_overlap(self) -> bool:
-        """Whether an MLM run in a tokenizer of its own begins with the encoder's embeddings of tokens that both have."""
-        return True
+    def begin_embeddings(
+        self, new: "torch.Tensor", old: "torch.Tensor", before: Mapping[str, int], after: Mapping[str, int]
+    ) -> None:
+        """Give a model with another tokenizer than its encoder's its first embeddings, in place: a token that both have keeps its own.
+
+        The biases of a language model's head begin in the same way.
+
+        Args:
+            new: [tokens of the new tokenizer, ...], random embeddings, or biases of zero.
+            old: [tokens of the old tokenizer, ...], those of the encoder.
+            before, after: token -> id, in the old and in the new tokenizer.
+        """
+        shared = [token for token in after if before.get(token, len(old)) < len(old)]
+        new[[after[token] for token in shared]] = old[[before[token] for token in shared]]
 
     def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
         """The arguments that an installed model's forward gets besides the batch of some rows. Torch's generator draws random ones.

@@ -17,6 +17,7 @@ from xlgrid.heads import Head
 from xlgrid.heads.families import EMBEDDINGS, FAMILIES, known_type, module_of
 from xlgrid.heads.probe import head_problem, quiet, type_problem
 from xlgrid.heads.tokens import Tokens
+from xlgrid.methods import Method
 from xlgrid.models import lm_head
 
 if TYPE_CHECKING:
@@ -179,17 +180,13 @@ def resize_embeddings(model: "PreTrainedModel", rows: int) -> None:
     model.resize_token_embeddings(rows, mean_resizing=False)
 
 
-def change_tokenizer(
-    model: Any, before: Mapping[str, int], after: Mapping[str, int], copies_overlap: bool = True
-) -> None:
+def change_tokenizer(model: Any, before: Mapping[str, int], after: Mapping[str, int], method: Method) -> None:
     """Change the embeddings of a language model, and the biases of its head, to those of another tokenizer.
 
-    A token that both tokenizers have keeps its embedding. The other embeddings are initialized as in a new model, with
-    torch's global generator.
+    They are initialized as in a new model, with torch's global generator, before `Method.begin_embeddings` changes them.
 
     Args:
         before, after: token -> id, in the old and in the new tokenizer.
-        copies_overlap: if false, no token keeps its embedding.
 
     Raises:
         ValueError: the output embeddings are not tied to those of the input, or have no bias; or the padding tokens of
@@ -220,14 +217,12 @@ def change_tokenizer(
             "use a tokenizer of the same kind as the encoder's, in which both ids are equal"
         )
     resize_embeddings(model, max(after.values()) + 1)
-    shared = [token for token in after if copies_overlap and before.get(token, len(old)) < len(old)]
-    old_rows, new_rows = ([ids[token] for token in shared] for ids in (before, after))
     with torch.no_grad():
         table, output = model.get_input_embeddings().weight, model.get_output_embeddings().bias
         table.normal_(0.0, getattr(model.config, "initializer_range", 0.02))
-        table[new_rows] = old[old_rows]
         output.zero_()
-        output[new_rows] = old_bias[old_rows]
+        for new, earlier in ((table, old), (output, old_bias)):
+            method.begin_embeddings(new, earlier, before, after)
 
 
 def check_positions(model: "PreTrainedModel", *tokens: Tokens) -> None:

@@ -38,7 +38,7 @@ def plan_problems(plan: "Plan") -> list[str]:
         *_steps(plan),
         *_checkpoints(plan),
         *_tokenizers(plan),
-        *_overlaps(plan),
+        *_methods(plan),
         *_exhibits(plan),
         *_claims(plan),
     ]
@@ -162,15 +162,10 @@ def _tokenizers(plan: "Plan") -> Iterator[str]:
             return
 
 
-def _overlaps(plan: "Plan") -> Iterator[str]:
-    """MLM runs with `overlap: random` have another tokenizer than the encoder."""
-    for run in plan.runs:
-        if not plan.study.methods[run.method].method.copies_overlap and not run.new_tokenizer(plan):
-            yield (
-                f"methods.{run.method}.options: {run.folder} has the tokenizer and the embeddings of the encoder, so that "
-                f"`overlap: random` does nothing: leave it out, or name another `tokenizer` in task {run.task}"
-            )
-            return
+def _methods(plan: "Plan") -> Iterator[str]:
+    """The mistakes that methods report for the plan."""
+    for key, entry in plan.study.methods.items():
+        yield from entry.method.problems_of_plan(plan, key)
 
 
 def _steps(plan: "Plan") -> Iterator[str]:

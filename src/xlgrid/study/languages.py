@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -38,9 +38,6 @@ class NewLanguage(Strict):
     name: str | None = Field(None, min_length=1, description="needed if ISO 639 has no language of this code")
     family: str | None = Field(None, min_length=1, description="any name; groups such as family:Berber name it")
     script: str | None = Field(None, pattern="^[A-Z][a-z]{3}$", description="ISO 15924 code, such as Latn or Arab")
-    direction: Literal["ltr", "rtl"] | None = Field(
-        None, description="direction of writing; absent: the direction of the script"
-    )
 
     def language(self, code: str) -> Language:
         """The language of a code, with these facts."""

@@ -188,7 +188,7 @@ class Loop:
             setting.begin(self.model, self.encoder)
         if tokenizer:
             ids = token_ids(self.encoder), token_ids(tokenizer)
-            load.change_tokenizer(self.model, *ids, self.method.copies_overlap)
+            load.change_tokenizer(self.model, *ids, self.method)
         fit.install(self.model, self.head, self.method)
         if start:
             deltas.load_mlm_run(start, self.model, self.method)

@@ -30,7 +30,7 @@ from xlgrid.base.errors import Damaged
 from xlgrid.data import batches
 from xlgrid.heads import HEADS
 from xlgrid.heads.families import FAMILIES
-from xlgrid.methods.method import is_head
+from xlgrid.methods.method import Method, is_head
 from xlgrid.models import load
 
 # Those whose models transformers has as one class for each family; encoder-decoders are in test_model.py of the head.
@@ -250,4 +250,4 @@ def test_output_embeddings_of_their_own_take_no_other_tokenizer() -> None:
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     model = transformers.AutoModelForMaskedLM.from_config(EuroBertConfig(vocab_size=20, pad_token_id=1, **sizes))
     with pytest.raises(ValueError, match=r"output embeddings are not tied .*: leave out the `tokenizer` of the task"):
-        load.change_tokenizer(model, {"a": 2}, {"a": 2})
+        load.change_tokenizer(model, {"a": 2}, {"a": 2}, Method())

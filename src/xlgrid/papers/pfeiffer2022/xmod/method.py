@@ -1,6 +1,6 @@
 """The method X-MOD (Pfeiffer et al. 2022, section 3): fine-tuning, and adding languages after pre-training."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -8,6 +8,7 @@ from xlgrid.heads.families import ADDED, EMBEDDINGS, is_embedding, module_of
 from xlgrid.methods.method import Method, check_choice, is_head, of_encoders_only
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
 
 
@@ -46,6 +47,15 @@ class XMod(Method):
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         return of_encoders_only(config)
 
+    def problems_of_plan(self, plan: Any, key: str) -> Iterator[str]:
+        """Only runs with another tokenizer than the encoder's have embeddings to draw."""
+        runs = (run for run in plan.runs if run.method == key and not run.new_tokenizer(plan))
+        if self.overlap == "random" and (run := next(runs, None)):
+            yield (
+                f"methods.{key}.options: {run.folder} has the tokenizer and the embeddings of the encoder, so that "
+                f"`overlap: random` does nothing: leave it out, or name another `tokenizer` in task {run.task}"
+            )
+
     def install(self, model: "PreTrainedModel") -> None:
         """Add a module for a new language. Runs on a task have it for cells of added languages, and do not train it.
 
@@ -76,9 +86,11 @@ class XMod(Method):
     def trains_head(self) -> bool:
         return self.tune == "shared"
 
-    @property
-    def copies_overlap(self) -> bool:
-        return self.overlap == "copy"
+    def begin_embeddings(
+        self, new: "torch.Tensor", old: "torch.Tensor", before: Mapping[str, int], after: Mapping[str, int]
+    ) -> None:
+        if self.overlap == "copy":
+            super().begin_embeddings(new, old, before, after)
 
     def is_language_specific(self, name: str) -> bool:
         """The module of an added language, and its embeddings."""
