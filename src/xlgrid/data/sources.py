@@ -242,7 +242,6 @@ def no_data(name: str, source: Origin, split: str, language: str) -> str:
     """The error message if the origin of a split does not have a language."""
     others = "" if split == "test" else f", or give `data.{split}` another source"
     return (
-        f"{name} has no {split} data in {language}: {source}, where they come from, has "
-        f"{', '.join(source.known or ())} only, as its {'languages' if source.languages else 'names'} say: use one of "
-        f"these{others}"
+        f"{name} has no {split} data in {language}: `{'languages' if source.languages else 'names'}` of {source} lists "
+        f"{', '.join(source.known or ())} only. Use one of these languages{others}"
     )

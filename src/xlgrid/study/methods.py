@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 
@@ -52,13 +52,14 @@ class MethodEntry(Strict):
         describe(schema, handler, ALL_IMPORTED)
         return schema
 
+    @model_validator(mode="after")
+    def _base_and_options_exist(self) -> Self:
+        _ = self.method
+        return self
+
     @cached_property
     def method(self) -> Method:
-        """The base with its options.
-
-        Raises:
-            ValueError: there is no such method, or it has no such option; the message names the nearest.
-        """
+        """The base with its options."""
         return make(self.base, self.options)
 
     @property
@@ -66,24 +67,14 @@ class MethodEntry(Strict):
         """Whether the method has runs of its own, which train."""
         return self.method.is_trained
 
-    @property
-    def mistake(self) -> str | None:
-        """Why there is no such `method`; None if there is."""
-        try:
-            _ = self.method
-        except ValueError as error:
-            return str(error)
-        return None
-
     def problems(self, study: "Study", name: str) -> list[str]:
-        """Options that do not exist, and MLM runs that cannot be, each as `place: what is wrong`.
+        """MLM runs that cannot be, each as `place: what is wrong`.
 
         Args:
             name: the name of the method.
         """
         place = f"methods.{name}"
         return first_mistakes(
-            [f"{place}: {self.mistake}"] if self.mistake else [],
             (f"{place}.{problem}" for problem in (self.imported.problems(self.method) if self.imported else ())),
             self._problems_of_names(study, f"{place}.start"),
             self._problems_of_begin(study, name),
@@ -106,12 +97,10 @@ class MethodEntry(Strict):
     def _problems_of_begin(self, study: "Study", name: str) -> Iterator[str]:
         """The MLM runs train the weights that this method does not train, and do not begin with one another in a circle."""
         before = study.methods[self.start.method] if self.start else None
-        # The entry of the other method tells its own mistakes.
-        if before is None or before.mistake is None:
-            try:
-                self.method.check_start(before.method if before else None)
-            except ValueError as error:
-                yield f"methods.{name}: {error}"
+        try:
+            self.method.check_start(before.method if before else None)
+        except ValueError as error:
+            yield f"methods.{name}: {error}"
         others = chain(
             name, lambda key: start.method if key in study.methods and (start := study.methods[key].start) else None
         )

@@ -20,7 +20,6 @@ from xlgrid.data.tokenizer import AnyTokenizer, TokenizerEntry
 from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
@@ -340,7 +339,7 @@ class Study(Strict):
             encoder=encoder,
             method=method,
             base=entry.base,
-            options=without_defaults(entry.base, entry.options),
+            options=entry.method.model_dump(mode="json", exclude_defaults=True),
             source=Source(source),
             seed=seed,
             training=Training(**settings),

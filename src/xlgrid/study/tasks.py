@@ -233,8 +233,8 @@ class TaskEntry(Columns):
             yield from (f"{place}: task {name}: {problem}" for problem in filter(None, map(study.text.lacks, codes)))
         elif missing := [code for code in codes if self.data is None and not self.task.speaks(code)]:
             yield (
-                f"{place}: task {name} cannot be generated in {', '.join(missing)}: give it `data`, "
-                "leave them out, or see CONTRIBUTING.md on how to add a language"
+                f"{place}: task {name} cannot be generated in {', '.join(missing)}: give it `data`, leave out "
+                f"{'this language' if len(missing) == 1 else 'these languages'}, or see CONTRIBUTING.md on how to add a language"
             )
 
     def problems_of_data(self, study: "Study", name: str) -> Iterator[str]:
