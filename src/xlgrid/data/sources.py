@@ -225,6 +225,11 @@ class DataSource(WithOrigin):
         """The entry whose rule makes a split in a language; None if the split is read directly from its origin."""
         return next((derived for derived in self.derived.values() if derived.has(split, language)), None)
 
+    def lacks(self, task: str, split: str, language: str) -> str | None:
+        """The error message if a task has no data of a split in a language; None if it has, or may have."""
+        origin = self.of(split, language)
+        return None if origin.has(language) else no_data(task, origin, split, language)
+
     def check_task(self, task: Task) -> None:
         """Raise ValueError if the settings of an origin, or data that a rule makes, do not suit a task."""
         for derived in self.derived.values():
