@@ -77,8 +77,6 @@ class Head(ABC):
 
     # Tokens files. The columns of `fields` that have one value per token; the others have one value per row.
     token_columns: ClassVar[tuple[str, ...]] = ()
-    # Two windows of a long example share tokens, whose number the study's `stride` gives
-    has_stride: ClassVar[bool] = False
     # How a mix may take its parts, the default first. `shares`: each example comes from one of the parts, which have the same examples;
     # `whole`: the mix has all rows of each part.
     mixes: ClassVar[tuple[Mix, ...]] = ("shares", "whole")
@@ -101,7 +99,8 @@ class Head(ABC):
     allows_smoothing: ClassVar[bool] = True  # the loss is a cross entropy, and can spread probability over all classes
     label_smoothing: float = 0.0  # the share of each label's probability that the loss spreads over all classes
     all_metrics: ClassVar[tuple[Metric, ...]]  # the metrics of all tasks with the head
-    options: ClassVar[type[Strict]] = NoOptions  # the settings of evaluation, which are among the options of a task
+    # The settings of tokens and of evaluation, which are among the options of a task
+    options: ClassVar[type[Strict]] = NoOptions
 
     def smoothed(self, label_smoothing: float) -> Self:
         """The head with a loss that spreads a share of each label's probability evenly over all classes (Szegedy et al. 2016,
