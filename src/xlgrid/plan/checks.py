@@ -201,7 +201,7 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
             yield f"task {name} cannot be generated in {target}"
         elif known and not {*target.languages} <= {*known, *added}:
             yield f"{run.folder} cannot be evaluated on {target}: encoder {run.encoder} has no module of it"
-        elif start and start.at == "both" and start.of_target(target, run.source.data) != start.of_run(run.source):
+        elif start and start.of_cell(run.source, target) != start.of_run(run.source):
             # Each evaluation would have to load the weights of another MLM run.
             yield (
                 f"{run.folder} cannot be evaluated on {target} while it trains, because cells of {target} have weights of "

@@ -15,7 +15,7 @@ from xlgrid.training.imported import ALL_IMPORTED
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
-    from xlgrid.training.recipe import Start
+    from xlgrid.study.starts import StartEntry
 
 
 class OfGrids(Product):
@@ -58,12 +58,12 @@ class OfGrids(Product):
         near = difflib.get_close_matches(self.path, neighbours, n=1)
         return f"{problem}; the nearest is {near[0]}" if near else problem
 
-    def on_text(self, start: "Start | None") -> "list[Run]":
+    def on_text(self, start: "StartEntry | None") -> "list[Run]":
         """The MLM run that `start` names, as a list of at most one run."""
         text = start and self._text(start)
         return [Run(self.study, start.task, self.encoder, start.method, text, start.seed)] if start and text else []
 
-    def _text(self, start: "Start") -> str | None:
+    def _text(self, start: "StartEntry") -> str | None:
         """The source of the MLM run that `start` names; None if there is no such run."""
         return start.of_run(self.source)
 
