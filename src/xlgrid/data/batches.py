@@ -77,7 +77,10 @@ def read(path: str | Path, code: str = "") -> Tokens:
 
 
 def _is_other(path: Path) -> bool:
-    """Whether a path is a folder, or a file that does not begin as Arrow files do. An empty file may be a damaged one."""
+    """Whether a path is a folder, or a file that does not begin like an Arrow file.
+
+    An empty file may be a damaged tokens file.
+    """
     if not path.is_file():
         return path.is_dir()
     with path.open("rb") as file:
@@ -144,7 +147,7 @@ def mix(parts: Sequence[Tokens], seed: int, way: Mix | None = None) -> Tokens:
 
 
 def _numbered_on(parts: Sequence[Tokens]) -> list[Tokens]:
-    """The parts with new numbers of examples, which continue from one part to the next, so that all are different."""
+    """The parts with new numbers of examples, which continue from one part to the next, so that all numbers differ."""
     before = np.cumsum([0, *(part.examples for part in parts)])
     return [
         replace(part, columns={**part.columns, "example": part.columns["example"] + first})
@@ -155,7 +158,7 @@ def _numbered_on(parts: Sequence[Tokens]) -> list[Tokens]:
 
 
 def cut(lengths: Ints, rows: Ints, budget: int, most: int = sys.maxsize) -> list[Ints]:
-    """Split `rows`, sorted by length, into batches of at most `budget` tokens with padding and `most` rows.
+    """Split `rows`, sorted by length, into batches of at most `most` rows and, padding included, `budget` tokens.
 
     A row that is longer than the budget is a batch of its own.
     """

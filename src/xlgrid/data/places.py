@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
 
 class Place(Strict):
-    """A place of data. The fields of a subclass, besides the literal field `kind`, are the keys that a study may write."""
+    """A place of data.
+
+    The fields of a subclass, besides the literal field `kind`, are the keys that a study may write.
+    """
 
     kind: str
 
     def files(self, language: str, split: str) -> list[str]:
-        """The files from which a split in a language is read, as paths from the project's folder. If a file changes,
-        the split is read again.
+        """The files from which a split in a language is read, as paths from the project's folder.
+
+        If a file changes, the split is read again.
 
         Args:
             language: the place's name of a language or pair (`names` in the study).
@@ -48,7 +52,7 @@ class Place(Strict):
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Whether an object is the class of the places of this kind."""
+    """Whether an object is a class of places whose kind has this name."""
     return (
         isinstance(value, type) and issubclass(value, Place) and name in get_args(value.model_fields["kind"].annotation)
     )
@@ -79,7 +83,8 @@ class OfPackage(Origin):
     """A place that a package reads."""
 
     place: AnyPlace = Field(
-        description="a place that a package reads, by its `kind`, such as `{kind: sqlite, database: mine.db}`: docs/how-to/origin.md",
+        description="a place that a package reads, by its `kind`, such as `{kind: sqlite, database: mine.db}`: "
+        "docs/how-to/origin.md",
     )
 
     @classmethod

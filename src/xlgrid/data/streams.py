@@ -35,7 +35,7 @@ class Progress:
 
 
 def documents(lines: Rows, where: str) -> Rows:
-    """The documents of a text. An empty line ends a document; its lines are joined by line breaks."""
+    """The documents of a text: an empty line ends a document, whose lines are joined by line breaks."""
     document: list[str] = []
     length = 0
     with closing(lines):
@@ -45,8 +45,8 @@ def documents(lines: Rows, where: str) -> Rows:
                 length += len(line)
                 if length > _LONGEST:
                     raise ValueError(
-                        f"{where} has {length:,} characters without an empty line, at which a document would end: without "
-                        "`documents`, each line is a row"
+                        f"{where} has {length:,} characters without an empty line, which would end a document: leave "
+                        "out `documents` to make each line a row"
                     )
             elif document:
                 yield ("\n".join(document),)
@@ -58,7 +58,7 @@ def documents(lines: Rows, where: str) -> Rows:
 def selected(source_rows: Rows, source: OfFiles, where: str) -> Generator[tuple[int, Any], None, None]:
     """The number and the first value of each row that `where` and `limit` of a source select.
 
-    The other values of a row are those of the columns in `where`. The selected rows are numbered from 0.
+    The other values of a row are in the columns of `where`. The selected rows are numbered from 0.
 
     Raises:
         ValueError: no row matches `where`.

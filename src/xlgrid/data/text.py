@@ -1,5 +1,8 @@
-"""Text for the pre-training of encoders. Generated texts with the same id are translations in all natural languages,
-and in all artificial languages."""
+"""Text for the pre-training of encoders.
+
+Generated texts with the same id are translations of each other in all natural languages, and in all artificial
+languages.
+"""
 
 import json
 from collections.abc import Generator, Iterator, Sequence
@@ -48,8 +51,9 @@ def differ(ends: Sequence[End]) -> bool:
 
 
 class TextSettings(Strict):
-    """Text in every language of a study. By default, it is generated, with the same meanings in all natural languages,
-    and in all artificial languages.
+    """Text in every language of a study.
+
+    By default, the text is generated, with the same meanings in all natural languages, and in all artificial languages.
 
     Natural languages may have text from the Hub or from local files instead. For example, XNLI with `column: premise`
     is parallel text: its training premises (Foroutan et al. 2023, section 4.2). This downloads at most
@@ -82,13 +86,13 @@ class TextSettings(Strict):
     options: TextOptions = Field(default=TextOptions(), description="content of generated texts in natural languages")
     data: TextOrigin | None = Field(
         default=None,
-        description="where text in natural languages comes from; absent: it is generated. `local` may also end in .txt, and "
-        "be compressed",
+        description="the source of text in natural languages; absent: the text is generated. `local` may also end in "
+        ".txt, and be compressed",
     )
     files: dict[str, LocalPath] = Field(
         default={},
-        description="language: a file with its text, of the same types as `local` of `data`; wins over `data` and generated "
-        "text",
+        description="language: a file with text in this language, of the same types as `local` of `data`; wins over "
+        "`data` and generated text",
     )
     column: str | None = Field(
         default=None,
@@ -103,7 +107,7 @@ class TextSettings(Strict):
     )
     once: str | None = Field(
         default=None,
-        description="a language; if rows of `data` have the same text in this language, keep only the first of them",
+        description="a language; if several rows of `data` have the same text in this language, keep only the first",
     )
 
     @model_validator(mode="after")
@@ -116,13 +120,15 @@ class TextSettings(Strict):
         are_lines = [*map(formats.is_lines, self.files.values()), *([self.data.is_lines] if self.data else [])]
         if all(are_lines) != (self.column is None):
             raise ValueError(
-                "`data` and `column` go together: where the text comes from, and which of its columns it is; so do `files` "
-                "and `column`, but plain text (.txt) has none"
+                "`data` and `column` go together, and so do `files` and `column`, except for plain text (.txt), which "
+                "has none: add `column`, the name of the column with the text, or leave it out"
             )
         if self.documents and (self.column or not are_lines):
-            raise ValueError("`documents` is about plain text (.txt), and there is none: leave it out")
+            raise ValueError(
+                "`documents` is about plain text (.txt), which the study does not read: leave `documents` out"
+            )
         if self.once and self.data is None:
-            raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
+            raise ValueError("`once` selects rows of `data`, and the text is generated: leave `once` out")
         of_tasks = ("labels", "begins", "unanswerable", "misplaced", "missing")
         if self.data and any(getattr(self.data, name) for name in of_tasks):
             raise ValueError(
@@ -135,7 +141,7 @@ class TextSettings(Strict):
         return language in self.files or (self.data is not None and not is_artificial(language))
 
     def lacks(self, language: str) -> str | None:
-        """Why there is no text in a language, and what to do; None if there is text, or may be."""
+        """The error message for a language without text; None if the language has text, or may have."""
         if language in self.files:
             return None
         if self.data and self.fetches(language):
@@ -143,14 +149,14 @@ class TextSettings(Strict):
                 return None
             return (
                 f"the text comes from {self.data}, which has only {', '.join(self.data.known or ())} according to its "
-                f"`{'languages' if self.data.languages else 'names'}`, and not {language}: name a file with text in {language} "
-                f"under `text.files`, or leave {language} out"
+                f"`{'languages' if self.data.languages else 'names'}`, and not {language}: name a file with text in "
+                f"{language} under `text.files`, or leave {language} out"
             )
         if any(task.speaks(language) for task in TASKS.values()):
             return None
         return (
-            f"there is no text in {language}, which has no lexicon: name a file under `text.files` or a source as `text.data`, or "
-            "see CONTRIBUTING.md on how to add a language"
+            f"there is no text in {language}, which has no lexicon: name a file under `text.files` or a source as "
+            "`text.data`, or see CONTRIBUTING.md on how to add a language"
         )
 
     def is_from_hub(self, language: str) -> bool:
@@ -158,7 +164,7 @@ class TextSettings(Strict):
         return self.fetches(language) and not self.local_files(language)
 
     def local_files(self, language: str) -> list[str]:
-        """The local files from which the text in a language is read: none if it is generated or from the Hub."""
+        """The local files with the text in a language; none if the text is generated or comes from the Hub."""
         if language in self.files:
             return [self.files[language]]
         if not self.fetches(language) or self.data is None:
@@ -168,8 +174,10 @@ class TextSettings(Strict):
         return [path for code in codes for path in self.data.paths(code, "train")]
 
     def concerning(self, language: str) -> dict[str, Any]:
-        """The settings on which the text in a language depends, as JSON. Changing other settings does not remake the
-        text."""
+        """The settings on which the text in a language depends, as JSON.
+
+        A change of other settings does not remake the text.
+        """
         settings = self.model_dump(mode="json", exclude_defaults=True)
         if language in self.files:
             names = ["files", "most_characters", "documents" if formats.is_lines(self.files[language]) else "column"]
@@ -209,7 +217,7 @@ def make_text(
     Raises:
         FileNotFoundError: a local file does not exist.
         ValueError: there is no such language, or a dial is out of range; fetched text is missing, damaged or not
-            parallel; lines cannot hold the text.
+            parallel; `out` ends in .txt, but the text is fetched or not in an artificial language.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -219,7 +227,9 @@ def make_text(
     if not fetches:
         known_language(language)
     if lines and (fetches or not is_artificial(language)):
-        raise ValueError(f"{out}: only sentences of an artificial language fit lines of text: end the name in .parquet")
+        raise ValueError(
+            f"{out}: only text in an artificial language has a sentence per line: end the name in .parquet"
+        )
     if fetches:
         numbered, where = fetched_text(language, settings, lock)
         with closing(numbered), whole(out) as aside:
@@ -239,7 +249,7 @@ def fetched_text(
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
     """An iterator over the ids and texts of a language, and a name of their source for messages.
 
-    All rows are included, also those without text, such as empty lines, and `most_characters` is not applied.
+    The iterator includes all rows, even rows without text, such as empty lines, and ignores `most_characters`.
 
     Raises:
         FileNotFoundError: a local file does not exist.
@@ -303,8 +313,8 @@ def _parallel(
             end = end.after(number, text)
     if differ([end, compared_end]):
         raise ValueError(
-            f"texts are parallel, but {where} has {end.row + 1} rows and {compared_place} has {compared_end.row + 1}: give both the "
-            "same rows"
+            f"texts are parallel, but {where} has {end.row + 1} rows and {compared_place} has {compared_end.row + 1}: "
+            "give both the same rows"
         )
 
 
@@ -327,7 +337,7 @@ def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, pa
             if most and characters + len(text) > most:
                 if not rows:
                     raise ValueError(
-                        f"{where}, row {number + 1} has {len(text)} characters: raise most_characters, {most}"
+                        f"{where}, row {number + 1} has {len(text)} characters: raise `most_characters`, {most}"
                     )
                 break
             ids.append(number)

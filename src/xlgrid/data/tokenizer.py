@@ -1,4 +1,4 @@
-"""Train tokenizers, WordPiece as in BERT or Unigram as in XLM-R. The same texts always give the same bytes."""
+"""Training of tokenizers: WordPiece as in BERT, or Unigram as in XLM-R. The same texts always give the same bytes."""
 
 import heapq
 import math
@@ -65,11 +65,11 @@ class TrainedTokenizer(TokenizerEntry):
     languages: tuple[str, ...] = Field(
         min_length=1, description="languages of the texts on which the tokenizer is trained"
     )
-    size: PositiveInt = Field(default=2000, description="most entries")
+    size: PositiveInt = Field(default=2000, description="maximum number of entries")
     rows: PositiveInt | None = Field(
-        default=None, description="most rows of a language's text that are read; absent: all"
+        default=None, description="maximum number of rows that are read from each language's text; absent: all"
     )
-    max_length: PositiveInt = Field(default=512, description="most tokens of an input")
+    max_length: PositiveInt = Field(default=512, description="maximum number of tokens in an input")
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -98,13 +98,13 @@ AnyTokenizer = Annotated[HubTokenizer | FolderTokenizer | TrainedTokenizer, by_k
 
 
 def make_tokenizer(spec: TrainedTokenizer, texts: Sequence[str | Path], folder: str | Path) -> None:
-    """Train a tokenizer on texts, as `xlgrid.data.text` writes them; write tokenizer.json and tokenizer_config.json.
+    """Train a tokenizer on texts of `xlgrid.data.text`, and write tokenizer.json and tokenizer_config.json.
 
-    The texts are streamed: only the counts of their words are in memory. The order of texts and rows changes nothing.
+    The texts are streamed: only the counts of their words are in memory. The order of texts and rows has no effect.
 
     Args:
         texts: for each language, a parquet file with a column `text`.
-        folder: where to write. It appears only when all files are complete.
+        folder: the folder to write. It appears only when all its files are complete.
 
     Raises:
         FileNotFoundError: a text does not exist.
@@ -131,7 +131,7 @@ def specials(kind: Kind) -> dict[str, str]:
 
 
 def train_tokenizer(kind: Kind, vocab: int, texts: Iterable[str]) -> "Tokenizer":
-    """A tokenizer of at most `vocab` entries, cased and with accents.
+    """Train a tokenizer of at most `vocab` entries, which keeps case and accents.
 
     Both kinds use the pieces of `learn_pieces`. In Unigram, the score of a piece is the log of its relative frequency
     in `texts`.
@@ -154,7 +154,7 @@ def train_tokenizer(kind: Kind, vocab: int, texts: Iterable[str]) -> "Tokenizer"
     else:
         first = [(token, 0.0) for token in special.values() if token != special["mask"]]
         total = sum(pieces.values())
-        # A piece that later merges have used up counts as half a use.
+        # A piece that no longer occurs after later merges counts as half an occurrence.
         scored = [(piece, math.log(max(n, 0.5) / total)) for piece, n in pieces.items()]
         tokenizer = Tokenizer(models.Unigram(first + scored, unk_id=3, byte_fallback=False))
         tokenizer.decoder = decoders.Metaspace()
@@ -167,8 +167,7 @@ def train_tokenizer(kind: Kind, vocab: int, texts: Iterable[str]) -> "Tokenizer"
 
 
 def learn_pieces(counts: Mapping[str, int], size: int, continuing: str) -> dict[str, int]:
-    """Learn up to `size` pieces by byte-pair encoding (Sennrich et al. 2016): piece -> its count in the final
-    segmentation.
+    """The pieces of byte-pair encoding (Sennrich et al. 2016), at most `size`, and their counts in the segmented words.
 
     The trainers of the `tokenizers` library break ties differently in every process. Here, the most frequent pair is
     merged and, among equally frequent pairs, the alphabetically first. Pieces inside a word begin with `continuing`.
@@ -193,7 +192,7 @@ def learn_pieces(counts: Mapping[str, int], size: int, continuing: str) -> dict[
     while heap and len(pieces) < size:
         n, best = heapq.heappop(heap)
         if -n != pairs[best]:
-            continue  # an older count of the pair
+            continue  # The count of the pair has changed since.
         if -n < 2:
             break
         merged = best[0] + best[1].removeprefix(continuing)
@@ -221,7 +220,7 @@ def learn_pieces(counts: Mapping[str, int], size: int, continuing: str) -> dict[
 def _merge(parts: list[str], pair: tuple[str, str], merged: str) -> list[str]:
     merged_parts: list[str] = []
     for part in parts:
-        # A part that has just been merged is longer than the first of the pair, and so not merged again.
+        # A part that has just been merged is longer than the first of the pair, so it is not merged again.
         if merged_parts and (merged_parts[-1], part) == pair:
             merged_parts[-1] = merged
         else:
@@ -230,7 +229,10 @@ def _merge(parts: list[str], pair: tuple[str, str], merged: str) -> list[str]:
 
 
 def tokenizer_config(kind: Kind, max_length: int) -> dict[str, Any]:
-    """The contents of tokenizer_config.json, for transformers 4 and 5: version 4 does not know the class name that 5 writes."""
+    """The contents of tokenizer_config.json, which transformers 4 and 5 can read.
+
+    Version 4 does not know the class name that version 5 writes.
+    """
     special = specials(kind)
     names = ["input_ids", *(["token_type_ids"] if kind == "bert" else []), "attention_mask"]
     config = {f"{name}_token": token for name, token in special.items()}

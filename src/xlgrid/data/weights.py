@@ -18,13 +18,15 @@ def missing_of_encoder(missing: Iterable[str]) -> list[str]:
     """The missing weights, sorted, without weights that a valid checkpoint of an encoder may lack.
 
     Args:
-        missing: the names that transformers gives. A pooler, which masked-language models lack, and positions that transformers computes may be missing. `check_modules` looks for the modules of languages.
+        missing: the names of missing weights, as transformers reports them. The pooler, which masked-language models
+            lack, and positions, which transformers computes, may be missing. The modules of languages are checked
+            elsewhere.
     """
     return sorted(name for name in missing if _MAY_MISS.isdisjoint(name.split(".")))
 
 
 def unlike(where: str, missing: Sequence[str], stored: Iterable[str]) -> str:
-    """The error message if the weights belong to another encoder than config.json describes.
+    """The error message for weights of another encoder than config.json describes.
 
     Args:
         where: the folder.
@@ -34,28 +36,30 @@ def unlike(where: str, missing: Sequence[str], stored: Iterable[str]) -> str:
     names = f"{', '.join(missing[:3])}{f' and {len(missing) - 3} more' if missing[3:] else ''}"
     example = next(iter(stored), "")
     wrapped = (
-        f" The names in the file begin with {_WRAPPER!r}, as torch's DataParallel saves them: save the weights of `model.module`."
+        f" The names in the file begin with {_WRAPPER!r}, as torch's DataParallel saves them: save the weights of "
+        "`model.module`."
         if example.startswith(_WRAPPER)
         else ""
     )
     return (
-        f"the weights of {where} lack {names}, which the encoder in config.json has, and which would be random numbers: take the config.json "
-        f"and the weights that were saved together{f' (the file has, for example, {example})' if example else ''}.{wrapped}"
+        f"the weights of {where} lack {names}, which the encoder in config.json has, and which would be random "
+        "numbers: take the config.json and the weights that were saved together"
+        f"{f' (the file has, for example, {example})' if example else ''}.{wrapped}"
     )
 
 
 def check_names(folder: Path, where: Path | None = None) -> None:
-    """Check that weights in safetensors are of the encoder that config.json describes, by their names and shapes.
+    """Check by names and shapes that weights in safetensors belong to the encoder that config.json describes.
 
-    Of the types outside `FAMILIES`, whose old names transformers may change in ways of their own, only the configuration is checked;
-    `xlgrid.models.load` sees missing weights of every type.
+    For a type outside `FAMILIES`, only the configuration is checked, since transformers may rename old weights of the
+    type in a way of its own. `xlgrid.models.load` finds missing weights of every type.
 
     Args:
-        folder: has config.json and the weights, in one file or several.
-        where: the folder that the error names, if it is another one.
+        folder: the folder with config.json and the weights, in one file or several.
+        where: the folder that the error names; None means `folder`.
 
     Raises:
-        ValueError: config.json describes no encoder, or a weight is missing or of another shape.
+        ValueError: config.json describes no encoder, or a weight is missing or has another shape.
     """
     import torch
     from safetensors import safe_open
@@ -68,7 +72,8 @@ def check_names(folder: Path, where: Path | None = None) -> None:
             model = AutoModel.from_config(CONFIG_MAPPING[config["model_type"]].from_dict({**config, "pad_token_id": 0}))
     except Exception as error:  # Transformers raises errors of many types.
         raise Damaged(
-            f"{where or folder}/config.json describes no encoder ({first_sentence(error)}): take the config.json that was saved with the weights"
+            f"{where or folder}/config.json describes no encoder ({first_sentence(error)}): take the config.json that "
+            "was saved with the weights"
         ) from error
     if config["model_type"] not in FAMILIES:
         return
@@ -89,19 +94,19 @@ def check_names(folder: Path, where: Path | None = None) -> None:
     for name in missing_of_encoder(wanted):
         if shapes[name] != wanted[name]:
             raise Damaged(
-                f"the weights of {where or folder} do not fit config.json: {name} has the shape {shapes[name]}, and config.json asks for "
-                f"{wanted[name]}: take the config.json that was saved with the weights"
+                f"the weights of {where or folder} do not fit config.json: {name} has the shape {shapes[name]}, and "
+                f"config.json asks for {wanted[name]}: take the config.json that was saved with the weights"
             )
 
 
 def check_numbers(folder: Path, where: Path) -> None:
-    """Check that all weights of an encoder, in one file of safetensors, are finite numbers.
+    """Check that all weights of an encoder in one file of safetensors are finite numbers.
 
     Args:
         where: the folder that the error names.
 
     Raises:
-        ValueError: a weight is infinite or no number.
+        ValueError: a weight is infinite or NaN.
     """
     import torch
     from safetensors import safe_open
@@ -111,6 +116,7 @@ def check_numbers(folder: Path, where: Path) -> None:
             finite = torch.isfinite(weights.get_tensor(name).float())
             if not bool(finite.all()):
                 raise Damaged(
-                    f"the weights of {where} are damaged: {int((~finite).sum()):,} of the {finite.numel():,} numbers in {name} are infinite or no "
-                    "numbers (NaN): copy or download them again, or take an earlier checkpoint of their training"
+                    f"the weights of {where} are damaged: {int((~finite).sum()):,} of the {finite.numel():,} numbers "
+                    f"in {name} are infinite or NaN: copy or download the weights again, or take an earlier checkpoint "
+                    "of their training"
                 )

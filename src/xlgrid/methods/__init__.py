@@ -1,4 +1,4 @@
-"""Methods of transfer: a dictionary from the name that a study calls `base` to the class, and `make`, which sets options.
+"""Methods of transfer, by the names that a study writes as `base`, and `make`, which sets their options.
 
 `ALL_METHODS` also finds the methods that installed packages declare as entry points of the group `xlgrid.methods`.
 """
@@ -27,7 +27,8 @@ ALL_METHODS = Extensible(
     METHODS,
     # The evaluation of an encoder without training installs no method.
     fits=lambda name, method: isinstance(method, type) and issubclass(method, Method) and method.is_trained,
-    expected="a subclass of xlgrid.methods.Method whose `is_trained` is true: only xlgrid's as-is evaluates without runs",
+    expected="a subclass of xlgrid.methods.Method whose `is_trained` is true: only xlgrid's as-is evaluates without "
+    "runs",
 )
 
 __all__ = ["ALL_METHODS", "METHODS", "Method", "is_head", "make"]
@@ -37,7 +38,8 @@ def make(base: str, options: Mapping[str, Option]) -> Method:
     """The method called `base` with its options.
 
     Raises:
-        ValueError: there is no such method or option, or an option cannot have its value; the message names what is allowed.
+        ValueError: there is no such method or option, or an option cannot have its value. The message lists the
+            allowed names or values.
     """
     try:
         return ALL_METHODS.find(base).model_validate(options)

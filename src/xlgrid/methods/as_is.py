@@ -14,10 +14,10 @@ class AsIs(Method):
     is_trained: ClassVar[bool] = False
 
     def trains(self, name: str) -> bool:
-        """Never."""
+        """Always false."""
         return False
 
     def check_start(self, start: Method | None) -> None:
-        """There is no run that could begin with another."""
+        """Refuse any MLM run, since the method has no runs that could begin with an MLM run."""
         if start is not None:
-            raise ValueError("the method has no runs, which could begin with an MLM run: leave out `start`")
+            raise ValueError("the method has no runs that could begin with an MLM run: leave out `start`")

@@ -17,8 +17,8 @@ class BitFit(Method):
 
     bert_head: Literal["all", "biases"] = Field(
         default="all",
-        description="the parameters of BERT's pooler and classifier that train: all (section 4.2), or only the biases, so "
-        "that the weights keep their random initial values (a slip in the authors' code for baselines). "
+        description="the parameters of BERT's pooler and classifier that train: all (section 4.2), or only the biases, "
+        "so that the weights keep their random initial values (a slip in the authors' code for baselines). "
         "XLM-R's classifier is not affected",
     )
 
@@ -35,7 +35,8 @@ class BitFit(Method):
         check_fits(self, model)
         if not any(".bias" in name for name, _ in model.base_model.named_parameters()):
             raise ValueError(
-                f"method bitfit trains biases, and the encoder, of type {model.config.model_type}, has none: take full-ft"
+                f"method bitfit trains biases, and the encoder, of type {model.config.model_type}, has none: take "
+                "full-ft"
             )
 
     def trains(self, name: str) -> bool:
@@ -49,7 +50,7 @@ class BitFit(Method):
 
 
 def without_biases(config: Mapping[str, Any], what: str, instead: str) -> str | None:
-    """Why an encoder cannot be used where biases train; None if the encoder has biases.
+    """The error message for an encoder without biases; None if the encoder has biases.
 
     Args:
         config: the contents of its config.json.

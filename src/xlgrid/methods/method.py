@@ -17,27 +17,31 @@ if TYPE_CHECKING:
 class Method(Strict):
     """Full fine-tuning, and the base class of every other method. The fields are the options of the method.
 
-    A subclass overrides what differs, and keeps the contract that `tests/unit/methods/test_method.py` checks: installing
-    leaves the outputs as they were (nearly so where a paper draws new weights at random; an option then has them change
-    nothing at first), and exactly the parameters that `trains` names have gradients.
+    A subclass overrides the methods in which it differs, and keeps a contract, which
+    `tests/unit/methods/test_method.py` checks:
+
+    - `install` does not change the outputs. If a paper draws new weights at random, the outputs nearly stay the same,
+      and with an option of the method they stay exactly the same.
+    - Exactly the parameters that `trains` names have gradients.
     """
 
     # Whether there are runs of the method. Only `as-is` has no runs: it evaluates encoders as they are.
     is_trained: ClassVar[bool] = True
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
-        """Why the method is not for an encoder, or for the model of a head, as a sentence that says what to do instead; None if it is.
+        """The error message, with advice, if the method does not fit an encoder or the model of a head; else None.
 
-        Studies are refused, and `install` raises, with this sentence. It says nothing of encoders of which config.json does not tell.
+        Studies are refused, and `install` raises, with this message. The answer is also None if config.json does not
+        tell whether the method fits.
 
         Args:
-            config: the contents of the encoder's config.json with the changes of the head (`Head.described`), or some of them; others have
-                the defaults of transformers.
+            config: the contents of the encoder's config.json with the changes of the head (`Head.described`), or some
+                of them; missing entries have the defaults of transformers.
         """
         return None
 
     def problems(self, study: Any, key: str, grid: str) -> Iterator[str]:
-        """What is wrong with a grid that names the method, beside misfits of encoders, each as `place: what is wrong`.
+        """The mistakes in a grid that names the method, except misfits of encoders, each as `place: what is wrong`.
 
         Args:
             study: the study, whose names exist.
@@ -46,7 +50,7 @@ class Method(Strict):
         yield from ()
 
     def problems_of_plan(self, plan: Any, key: str) -> Iterator[str]:
-        """Each mistake in the method that only the plan shows, as `place: what is wrong`.
+        """The mistakes in the method that only the plan shows, each as `place: what is wrong`.
 
         Args:
             plan: the `xlgrid.plan.plan.Plan` of the study.
@@ -58,7 +62,7 @@ class Method(Strict):
         """Add the modules of the method to a loaded `model`, in place. Torch's seeded generator draws new weights.
 
         Raises:
-            ValueError: the method is not for this encoder.
+            ValueError: the method does not fit this encoder.
         """
 
     def trains(self, name: str) -> bool:
@@ -66,32 +70,36 @@ class Method(Strict):
         return True
 
     def passes(self, name: str) -> int:
-        """How many times a forward pass uses a parameter for each token of an input. Passes over a second input, such as a translation,
-        count."""
+        """The number of times that a forward pass uses a parameter for each token of an input.
+
+        Passes over a second input, such as a translation, count, too.
+        """
         return 1
 
     @property
     def trains_head(self) -> bool:
-        """Whether a run trains the head of its task. A method that does not is for MLM runs, and not for a grid."""
+        """Whether a run trains the head of its task. A method that does not train it is for MLM runs, not for grids."""
         return True
 
     def begin_embeddings(
         self, new: "torch.Tensor", old: "torch.Tensor", before: Mapping[str, int], after: Mapping[str, int]
     ) -> None:
-        """Give a model with another tokenizer than its encoder's its first embeddings, in place: a token that both have keeps its own.
+        """Set the first embeddings of a model whose tokenizer is not that of its encoder, in place.
 
-        The biases of a language model's head begin in the same way.
+        A token of both tokenizers keeps its embedding. The biases of a language model's head begin in the same way.
 
         Args:
             new: [tokens of the new tokenizer, ...], random embeddings, or biases of zero.
-            old: [tokens of the old tokenizer, ...], those of the encoder.
+            old: [tokens of the old tokenizer, ...], the embeddings or biases of the encoder.
             before, after: token -> id, in the old and in the new tokenizer.
         """
         shared = [token for token in after if before.get(token, len(old)) < len(old)]
         new[[after[token] for token in shared]] = old[[before[token] for token in shared]]
 
     def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
-        """The arguments that an installed model's forward gets besides the batch of some rows. Torch's generator draws random ones.
+        """The arguments that an installed model's forward gets besides the batch of some rows.
+
+        Torch's generator draws random arguments.
 
         Raises:
             ValueError: the tokens lack what the method reads.
@@ -106,9 +114,9 @@ class Method(Strict):
     def is_language_specific(self, name: str) -> bool:
         """Whether the parameter `name` belongs to a language.
 
-        If the target of a cell has an MLM run of its own (`at` of its `start`), the cell loads language-specific parameters from
-        that MLM run, and all other parameters from the run that it evaluates. Without such an MLM run, embeddings that
-        are language-specific are the encoder's.
+        If the target of a cell has an MLM run of its own (`at` of its `start`), the cell loads language-specific
+        parameters from that MLM run, and all other parameters from the run that it evaluates. Without such an MLM run,
+        language-specific embeddings are the encoder's.
         """
         return False
 
@@ -127,7 +135,8 @@ class Method(Strict):
             start: the method of the MLM run; None if there is no such run.
 
         Raises:
-            ValueError: no run trains some of the parameters, or those of the two methods do not fit.
+            ValueError: no run trains some of the parameters, or the parameters of the two methods do not fit each
+                other.
         """
 
     @property
@@ -149,19 +158,19 @@ class Method(Strict):
 
 
 def is_head(name: str) -> bool:
-    """Whether a parameter belongs to the part of a task's model that an encoder may come without (`Head.modules`)."""
+    """Whether a parameter belongs to a part of a task's model that an encoder may lack (`Head.modules`)."""
     modules = {module for head in ALL_HEADS.known() for module in head.modules}
     return is_task_head(name) or not modules.isdisjoint(name.split("."))
 
 
 def check_fits(method: Method, model: "PreTrainedModel") -> None:
-    """Raise a ValueError if a method is not for the encoder of a model (`Method.misfit`)."""
+    """Raise a ValueError if a method does not fit the encoder of a model (`Method.misfit`)."""
     if problem := method.misfit(model.config.to_dict()):
         raise ValueError(problem)
 
 
 def of_encoders_only(config: Mapping[str, Any]) -> str | None:
-    """Why a method whose modules are for encoders is not for a model, as `Method.misfit`."""
+    """The answer of `Method.misfit` for a method whose modules are for encoders only."""
     if config.get("is_encoder_decoder"):
         return "the method is for encoders, and the model of the task is an encoder-decoder: take full-ft or bitfit"
     return None

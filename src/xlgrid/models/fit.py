@@ -29,17 +29,16 @@ if TYPE_CHECKING:
 
 
 def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> str | None:
-    """Why a method cannot be used with an encoder, and what to do instead; None if it can. The head must fit the
-    encoder.
+    """The error message, with advice, for a method that does not fit an encoder; None if it fits.
 
-    For xlgrid's own methods and the types of encoders that xlgrid knows, `Method.misfit` answers this. Any other method
-    or type is tried: the method is installed in a small model of the type, and the parameters that it adds and trains
-    must change the model's output.
+    The head must fit the encoder. For xlgrid's own methods and the types of encoders that xlgrid knows, `Method.misfit`
+    gives the answer. Any other method or type is tried: the method is installed in a small model of the type, and the
+    parameters that it adds and trains must change the model's output.
     """
     try:
         problem = method.misfit(head.described(config))
     except Exception as error:  # A method of a package may have a mistake of any type.
-        return f"`misfit` of {type(method).__name__} failed ({first_sentence(error)}): mend it"
+        return f"`misfit` of {type(method).__name__} failed ({first_sentence(error)}): correct it"
     if problem:
         return problem
     if not config or not method.is_trained:
@@ -64,7 +63,7 @@ def install(model: "PreTrainedModel", head: Head, method: Method) -> None:
 def check_head(model: "PreTrainedModel", head: Head) -> None:
     """Check that the encoder of a loaded model can be used with a head.
 
-    Loading a study checks this, too, but only if the files of the encoder are there by then.
+    Loading a study checks this, too, but only if the files of the encoder already exist.
 
     Raises:
         ValueError: the head cannot be used with the encoder.
@@ -89,14 +88,17 @@ def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
     except ValueError as error:
         return str(error)
     except Exception as error:  # A method of a package may have a mistake of any type.
-        return f"method {base} cannot be installed in an encoder of type {kind} ({first_sentence(error)}): mend its `install`"
+        return (
+            f"method {base} cannot be installed in an encoder of type {kind} ({first_sentence(error)}): correct its "
+            "`install`"
+        )
     parameters = deltas.named_parameters(model)
     trained = {name: parameter for name, parameter in parameters.items() if deltas.trains(method, name)}
     if not trained:
         return f"method {base} finds nothing to train in an encoder of type {kind}: {INSTEAD}"
     added = [name for name, parameter in parameters.items() if id(parameter) not in own]
     if added and all(map(is_head, trained)):
-        return f"method {base} adds parameters, such as {added[0]}, and trains only the head: name them in its `trains`"
+        return f"method {base} adds parameters, such as {added[0]}, but trains only the head: name them in its `trains`"
     ids, ends, contexts = np.zeros(LENGTH, np.int32), np.array([0, LENGTH]), np.array([CONTEXT])
     pair = np.array([[0, 1]], np.int16)
     tokens = Tokens(head.name, (), 0, ids, ends, contexts, ("en", "fr"), pair, Vocabulary(1, 0, ()))
@@ -110,5 +112,8 @@ def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
     if any(trained[name].grad is None for name in added if name in trained):
         return f"method {base} changes nothing in what an encoder of type {kind} computes: {INSTEAD}"
     if depends:
-        return f"with method {base}, an encoder of type {kind} gives other scores with the padding after an input: {INSTEAD}"
+        return (
+            f"with method {base}, an encoder of type {kind} gives other scores with the padding after an input: "
+            f"{INSTEAD}"
+        )
     return None

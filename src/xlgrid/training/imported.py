@@ -12,11 +12,12 @@ from xlgrid.methods import Method
 
 
 class ImportedRuns(BaseModel):
-    """The runs of a method that a rule of a package makes from files that others have trained.
+    """Runs of a method that a rule of a package makes from the files of others.
 
-    A package declares a subclass as an entry point of the group `xlgrid.imported_runs`. The name of the entry point is a key of
-    `methods.NAME` in a study, and the model reads the value of the key. A subclass of `Strict`, too, has a mapping as its value; one of
-    `pydantic.RootModel`, too, has any other value. In the methods, `run` is an `xlgrid.products.train.Run`.
+    A package declares a subclass as an entry point of the group `xlgrid.imported_runs`. The name of the entry point is
+    a key of `methods.NAME` in a study, and the subclass parses the value of the key. If the value is a mapping, the
+    subclass also inherits from `Strict`; otherwise, it also inherits from `pydantic.RootModel`. In the methods, `run`
+    is an `xlgrid.products.train.Run`.
 
     Attributes:
         about: the meaning of the key in the reference of the study file.
@@ -39,7 +40,7 @@ class ImportedRuns(BaseModel):
         return None
 
     def problems(self, method: Method) -> Iterator[str]:
-        """Each mistake as `key: what is wrong`.
+        """The mistakes in the settings, each as `key: what is wrong`.
 
         Args:
             method: the method with the key.

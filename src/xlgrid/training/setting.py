@@ -33,8 +33,9 @@ class Plan(NamedTuple):
 class Setting(BaseModel):
     """The base class of a setting that a package adds to `training`.
 
-    A package declares a subclass as an entry point of the group `xlgrid.training`, whose name is the key. A subclass of `Strict`, too,
-    has a mapping as its value; one of `pydantic.RootModel`, too, has any other value.
+    A package declares a subclass as an entry point of the group `xlgrid.training`. The name of the entry point is the
+    key. If the value of the key is a mapping, the subclass also inherits from `Strict`; otherwise, it also inherits
+    from `pydantic.RootModel`.
 
     Attributes:
         about: the meaning of the key in the reference of the study file.
@@ -43,7 +44,7 @@ class Setting(BaseModel):
     about: ClassVar[str]
 
     def conflict(self, training: Any) -> str | None:
-        """Why the setting does not go with the others of a run; None if it does.
+        """The error message if the setting conflicts with other settings of a run; None if it does not.
 
         Args:
             training: the `xlgrid.training.recipe.Training` of the run.
@@ -57,11 +58,11 @@ class Setting(BaseModel):
             encoder: the folder of the encoder.
 
         Raises:
-            ValueError: the setting is not for this model.
+            ValueError: the setting does not fit this model.
         """
 
     def plan(self, planned: Plan, tokens: "Tokens", training: Any, seed: int) -> Plan:
-        """The examples that training uses, and when.
+        """The plan of a training with this setting: the examples that training uses, and the steps that use them.
 
         Args:
             planned: the plan without this setting.

@@ -192,7 +192,7 @@ def test_text_ends_before_the_row_that_is_too_much(tmp_path, most, rows):
 
 def test_a_first_row_that_is_too_much_is_told(tmp_path):
     written(tmp_path / "en.txt")
-    with pytest.raises(ValueError, match=r"en\.txt, row 1 has 3 characters: raise most_characters, 2"):
+    with pytest.raises(ValueError, match=r"en\.txt, row 1 has 3 characters: raise `most_characters`, 2"):
         texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"}, most_characters=2)
 
 

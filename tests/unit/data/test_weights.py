@@ -1,4 +1,4 @@
-"""Weights of another encoder than config.json describes, and weights that are no numbers."""
+"""Weights of another encoder than config.json describes, and weights that are infinite or NaN."""
 
 import json
 import shutil
@@ -85,5 +85,5 @@ def test_weights_that_are_no_finite_numbers_are_refused(encoder, tmp_path, numbe
     name = next(name for name in tensors if name.endswith("layer.0.output.dense.bias"))
     tensors[name][3] = number
     save_file({name: tensor.half() for name, tensor in tensors.items()}, source / "model.safetensors", {"format": "pt"})
-    with pytest.raises(Damaged, match=rf"1 of the {len(tensors[name])} numbers in {name} are infinite or no numbers"):
+    with pytest.raises(Damaged, match=rf"1 of the {len(tensors[name])} numbers in {name} are infinite or NaN"):
         copy_encoder(source, source, tmp_path / "copy")

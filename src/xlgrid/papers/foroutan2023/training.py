@@ -1,4 +1,4 @@
-"""Settings of training that only this paper has: the curriculum by depth of proof, and the classifier of the authors' code."""
+"""Settings of training that only this paper has: a curriculum by proof depth, and a language model's classifier."""
 
 from collections.abc import Mapping
 from itertools import accumulate
@@ -47,14 +47,14 @@ class Phase(Strict):
         admitted = np.flatnonzero(depths <= self.max_depth)
         if not len(admitted):
             raise ValueError(
-                f"no example has a proof depth of at most {self.max_depth}, for which a phase of the curriculum asks: "
-                "raise `max_depth`, or drop the phase"
+                f"no example has a proof depth of at most {self.max_depth}, which a phase of the curriculum asks for: "
+                "raise `max_depth`, or leave out the phase"
             )
         return admitted
 
 
 class Curriculum(Setting, RootModel[tuple[Phase, ...]]):
-    """Phases by depth of proof, in order, before training on all examples (Foroutan et al. 2023, appendix C.2)."""
+    """Phases by proof depth, in order, before training on all examples (Foroutan et al. 2023, appendix C.2)."""
 
     about = (
         "phases by proof depth, in order, before training on all examples; absent: no such phases "
@@ -70,7 +70,10 @@ class Curriculum(Setting, RootModel[tuple[Phase, ...]]):
         )
 
     def plan(self, planned: Plan, tokens: "Tokens", training: "Training", seed: int) -> Plan:
-        """Each phase for its share or epochs. With `steps`, the phases take theirs from these; otherwise, epochs of phases come on top."""
+        """Put the phases before the planned training, each for its share of the steps or for its epochs.
+
+        With `steps`, the phases take part of these steps; otherwise, the epochs of the phases are added to the plan.
+        """
         from xlgrid.training.schedule import steps_of
 
         pools = [phase.eligible(tokens) for phase in self.root]
@@ -83,12 +86,13 @@ class Curriculum(Setting, RootModel[tuple[Phase, ...]]):
         counts = [count or round((phase.share or 0) * steps) for phase, count in zip(self.root, counts, strict=True)]
         if sum(counts) >= steps:
             raise ValueError(
-                f"the curriculum takes {sum(counts)} steps of {steps}: leave some for the end, where all examples are used"
+                f"the curriculum takes {sum(counts)} steps of {steps}: shorten its phases, so that steps are left for "
+                "training on all examples"
             )
         return Plan([*pools, *planned.pools], [*accumulate(counts), *(end + added for end in planned.ends)])
 
     def passes(self, examples: int, options: Mapping[str, object]) -> list[tuple[float, int]]:
-        """The epochs of the phases. Generated data have equally many examples of each depth."""
+        """The epochs of the phases. Generated data have the same number of examples of each depth."""
         deepest = options.get("max_depth")
         depths = deepest + 1 if isinstance(deepest, int) else 1
         return [
@@ -99,15 +103,15 @@ class Curriculum(Setting, RootModel[tuple[Phase, ...]]):
 
 
 class ClassifierOfLanguageModel(Setting, RootModel[Literal["lm-head"]]):
-    """XLM-R's classifier begins with the dense layer of the encoder's language-modelling head, as in the authors' code."""
+    """XLM-R's classifier begins with the dense layer of its language-modelling head, as in the authors' code."""
 
     about = (
-        "the dense layer of XLM-R's classifier. lm-head: the weights of the language-modelling head (Foroutan et al. 2023's "
-        "code); absent: new weights"
+        "the dense layer of XLM-R's classifier. lm-head: the weights of the language-modelling head (Foroutan et al. "
+        "2023's code); absent: new weights"
     )
 
     def begin(self, model: "PreTrainedModel", encoder: Path) -> None:
-        """Copy the layer.
+        """Copy the dense layer of the encoder's language-modelling head into the classifier.
 
         Raises:
             ValueError: the encoder has no such head, or the model's classifier has no such layer.

@@ -1,5 +1,7 @@
-"""Parallel sentences from OPUS archives in Moses format: a file for each language, where line i is the translation of
-line i in the other file."""
+"""Parallel sentences from OPUS archives in Moses format.
+
+An archive has a file for each language of a pair. Line i of one file is the translation of line i of the other file.
+"""
 
 import json
 import sys
@@ -50,7 +52,8 @@ def join_bitext(archives: Sequence[str | Path], pair: str, folder: str | Path) -
     size = len(drawn) // SHARE
     if not size:
         raise ValueError(
-            f"{', '.join(map(str, files))} have {len(drawn)} different pairs of sentences in {pair}: at least {SHARE} are needed"
+            f"{', '.join(map(str, files))} have {len(drawn)} different pairs of sentences in {pair}: at least {SHARE} "
+            "are needed; add further `corpora` in `downloads`"
         )
     held_out = {"dev": drawn[:size], "test": drawn[size : 2 * size]}
     apart = {each for rows in held_out.values() for each in rows}
@@ -69,7 +72,8 @@ def join_bitext(archives: Sequence[str | Path], pair: str, folder: str | Path) -
                     kept += 1
     reasons = "".join(f", {count:,} left out because {reason}" for reason, count in sorted(left_out.items()))
     print(
-        f"{pair}: {kept:,} pairs to train on, {size:,} in each of dev and test{reasons}, {repeated - 2 * size:,} that repeat these",
+        f"{pair}: {kept:,} pairs to train on, {size:,} in each of dev and test{reasons}, "
+        f"{repeated - 2 * size:,} that repeat these",
         file=sys.stderr,
     )
 
@@ -80,8 +84,8 @@ def _drawn(rows: Iterator[Pair], most: int) -> list[Pair]:
     The rows with the smallest hashes are taken, so that the result does not depend on how often a row occurs.
     """
     drawn: dict[int, Pair] = {}
-    # Python's heap removes the smallest number. It has negative hashes, so that the row with the largest hash is
-    # removed.
+    # Python's heap removes the smallest number. The numbers are negative hashes, so that the row with the largest hash
+    # is removed.
     heap: list[int] = []
     for row in rows:
         # The sentences are sorted so that both directions of a pair of languages have the same hash.

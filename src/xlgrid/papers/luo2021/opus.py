@@ -1,4 +1,7 @@
-"""The key `corpora` of an entry of `downloads`: parallel sentences of OPUS (Tiedemann 2012), from which VECO learns (Luo et al. 2021, appendix A)."""
+"""The key `corpora` of an entry of `downloads`: parallel sentences of OPUS (Tiedemann 2012).
+
+VECO learns from these sentences (Luo et al. 2021, appendix A).
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,17 +24,18 @@ class Bitext(Download):
           url: "https://object.pouta.csc.fi/OPUS-{corpus}/moses/{pair}.txt.zip"
           corpora: {Europarl/v8: [de, en, fr], Bianet/v1: [en, tr]}
 
-    The columns are `first` and `second`. `dev` and `test` each get 1,000 pairs of sentences, or a tenth of the different pairs if there
-    are fewer than 10,000; `train` gets the others. A pair with a sentence that is empty or not in UTF-8 is left out.
+    The columns are `first` and `second`. `dev` and `test` each get 1,000 pairs of sentences, or a tenth of the
+    different pairs if there are fewer than 10,000; `train` gets the others. A pair with a sentence that is empty or not
+    in UTF-8 is left out.
     """
 
     rules: ClassVar[tuple[str, ...]] = ("join_bitext",)
 
     corpora: dict[str, list[str]] = Field(
         min_length=1,
-        description="corpus and version on OPUS: the languages of the corpus by their codes on OPUS, if it has all of "
-        "their pairs; otherwise, its pairs (de-en). The code `zh_cn` is used for the language zh, too. In `url`, `{corpus}` "
-        "is the corpus, and `{pair}` is the pair with the codes and in the order of OPUS",
+        description="corpus and version on OPUS: the languages of the corpus by their codes on OPUS, if the corpus has "
+        "all of their pairs; otherwise, its pairs (de-en). The code `zh_cn` is used for the language zh, too. In "
+        "`url`, `{corpus}` is the corpus, and `{pair}` is the pair with the codes and in the order of OPUS",
     )
 
     @model_validator(mode="after")
@@ -69,12 +73,15 @@ class Bitext(Download):
         return f"none of the `corpora` of {path} has {pair_of(values)}: add one that has it, or leave out the pair"
 
     def outputs(self, path: str, others: Iterable[str]) -> str:
-        """The folders of a path. One job writes all splits in a folder, and must not overwrite a split that has another entry."""
+        """A regular expression for the folders of a path.
+
+        One job writes all splits of a folder, and must not overwrite a split that another entry describes.
+        """
         folders = [other.rpartition("/")[0] for other in others if _has_split(other)]
         return none_of(map(regex, folders), r"(?:/[^/]+\.jsonl)?") + regex(path.removesuffix(SPLIT_FILES))
 
     def archives(self) -> str:
-        """A corpus is a name and a version: `Europarl/v8`."""
+        """A regular expression for the archives, in which a corpus is a name and a version: `Europarl/v8`."""
         return regex(address(str(self.url)).replace("{corpus}", "{corpus}/{version}"))
 
     def _pairs(self, corpus: str, pair: str) -> Iterator[str]:

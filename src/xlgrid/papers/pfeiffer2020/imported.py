@@ -1,4 +1,4 @@
-"""Adapters in the layout of AdapterHub that are read instead of training MLM runs of MAD-X: the key `imported` of a method."""
+"""The key `imported` of a method: adapters in AdapterHub's layout, which replace the training of MAD-X's MLM runs."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -19,7 +19,7 @@ _BRACES = "where {language} and {encoder} are replaced by the language and the e
 
 
 class Adapters(Obtained):
-    """Adapters that others have trained. Each subclass describes one place that they come from."""
+    """Adapters that others have trained. Each subclass describes one place to read them from."""
 
     names: dict[str, str] = Field(
         {},
@@ -78,7 +78,7 @@ AnyAdapters = Annotated[HubAdapters | FolderAdapters, by_key("`imported`", MEMBE
 
 
 class ImportedAdapters(ImportedRuns, RootModel[AnyAdapters]):
-    """Language adapters that others have trained, as MLM runs."""
+    """Language adapters that others have trained, which serve as MLM runs."""
 
     about = "adapters that are read instead of training MLM runs"
     rule = "import_adapter"
@@ -96,8 +96,8 @@ class ImportedAdapters(ImportedRuns, RootModel[AnyAdapters]):
     def problems(self, method: Method) -> Iterator[str]:
         if not isinstance(method, MadX) or method.tune != "language":
             yield (
-                "imported: only language adapters can be imported: set `base: madx` and `options: {tune: language}`, or leave "
-                "out `imported`"
+                "imported: only language adapters can be imported: set `base: madx` and `options: {tune: language}`, "
+                "or leave out `imported`"
             )
 
     def _of(self, run: "Run") -> Obtained:

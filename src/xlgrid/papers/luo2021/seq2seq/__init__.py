@@ -1,4 +1,4 @@
-"""Texts that are generated from texts, such as translations: the head, its encoder-decoder, and its metric."""
+"""Generation of texts from texts, such as translation: the head, its encoder-decoder, and its metric."""
 
 from xlgrid.papers.luo2021.seq2seq.head import Seq2SeqHead
 

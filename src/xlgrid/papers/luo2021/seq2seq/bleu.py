@@ -1,12 +1,17 @@
 """BLEU (Papineni et al. 2002) as `sacrebleu` computes it (Post 2018), from statistics of each sentence.
 
-The outcome of a sentence is its ten sufficient statistics: the number of words of the hypothesis and of the reference, the n-grams
-of the hypothesis that are in the reference, for n from 1 to 4, and all n-grams of the hypothesis, for n from 1 to 4. BLEU of a
-corpus follows from the sums of its sentences' statistics.
+The outcome of a sentence is its ten sufficient statistics:
 
-What a word is depends on the tokenizer of sacrebleu. It follows from the language of the reference as in sacrebleu's own command:
-`zh` for Chinese, `ja-mecab` for Japanese, `ko-mecab` for Korean, and `13a` for others. Languages whose script has no spaces between
-words, such as Thai, have `char` instead of `13a`, to which a sentence would be one word. Scores of two tokenizers do not compare.
+- the number of words of the hypothesis, and the number of words of the reference;
+- for n from 1 to 4, the number of n-grams of the hypothesis that are in the reference;
+- for n from 1 to 4, the number of all n-grams of the hypothesis.
+
+BLEU of a corpus follows from the sums of the statistics of its sentences.
+
+A tokenizer of sacrebleu splits texts into words. The language of the reference determines the tokenizer, as in
+sacrebleu's own command: `zh` for Chinese, `ja-mecab` for Japanese, `ko-mecab` for Korean, and `13a` for others.
+Languages whose script has no spaces between words, such as Thai, use `char`, since `13a` would take a sentence for one
+word. Scores with different tokenizers are not comparable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,19 +34,19 @@ from xlgrid.languages.iso import standard
 if TYPE_CHECKING:
     from xlgrid.languages import Language
 
-# A count of no n-gram is smoothed exponentially, as by default in sacrebleu.
+# Counts of zero are smoothed exponentially, as by default in sacrebleu.
 SMOOTH = "exp"
 # The longest n-grams that are counted.
 ORDER = 4
 # The tokenizers of sacrebleu 2.6, without `spm`, an old name of flores101.
 TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "spBLEU-1K", "none")
 USUAL, BY_CHARACTER = "13a", "char"
-# The languages that sacrebleu's command has tokenizers for.
+# Language -> the tokenizer that sacrebleu's command uses for it.
 _OF_LANGUAGE = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 # Scripts of Chinese (ISO 15924), whose characters the tokenizer `zh` separates.
 _CHINESE = ("Hani", "Hans", "Hant")
-# Scripts that are written without spaces between words: Unicode breaks their lines by dictionaries (class SA of UAX 14), after
-# syllables, or between any two characters.
+# Scripts that are written without spaces between words: Unicode breaks their lines by dictionaries (class SA of UAX
+# 14), after syllables, or between any two characters.
 _SPACELESS = "Ahom Bali Hira Java Jpan Kana Khmr Lana Laoo Mymr Tale Talu Tavt Thai Tibt Yiii"
 _WITHOUT_SPACES = frozenset(_SPACELESS.split())
 # Tokenizer -> the packages that it imports, and sacrebleu's extra that installs them.
@@ -60,13 +65,13 @@ def _known(choice: Any) -> Any:
 
 
 class Scoring(Strict):
-    """How generated texts are compared with references."""
+    """Options of the comparison of generated texts with references."""
 
     bleu_tokenizer: Annotated[str | dict[str, str] | None, AfterValidator(_known)] = Field(
         None,
-        description=f"the tokenizer of sacrebleu for BLEU, {', '.join(TOKENIZERS[:-1])} or {TOKENIZERS[-1]}; or one for some of the languages "
-        "that are generated, as in `{th: flores200, ja: char}`. Absent: as sacrebleu's command chooses by language, and `char` for "
-        "scripts without spaces",
+        description=f"the tokenizer of sacrebleu for BLEU, {', '.join(TOKENIZERS[:-1])} or {TOKENIZERS[-1]}; or a "
+        "tokenizer for each of some generated languages, as in `{th: flores200, ja: char}`. Absent: the tokenizer that "
+        "sacrebleu's command uses for the language, and `char` for scripts without spaces",
     )
 
 
@@ -95,7 +100,7 @@ def _of_script(script: str | None) -> str:
 
 
 def problems(languages: Sequence["Language"], choice: str | Mapping[str, str] | None) -> Iterator[str]:
-    """Why references in these languages cannot be scored, each beginning with the name of the option."""
+    """Error messages for languages whose references cannot be scored, each beginning with the name of the option."""
     codes = [each.code for each in languages]
     for code in choice if isinstance(choice, Mapping) else ():
         if code not in codes:
@@ -107,18 +112,21 @@ def problems(languages: Sequence["Language"], choice: str | Mapping[str, str] | 
         # A study may state the script of a language that xlgrid does not know.
         if not is_chosen and tokenizer == USUAL and (needed := _of_script(each.script)) != USUAL:
             yield (
-                f"bleu_tokenizer: {each.code} is written in {each.script}, without spaces between words, and BLEU does not know its words: "
-                f"write `bleu_tokenizer: {{{each.code}: {needed}}}`"
+                f"bleu_tokenizer: {each.code} is written in {each.script}, without spaces between words, and BLEU does "
+                f"not know its words: write `bleu_tokenizer: {{{each.code}: {needed}}}`"
             )
         if problem := unavailable(tokenizer):
             lacking.setdefault(problem, []).append(each.code)
     for problem, of_codes in lacking.items():
         instead = ", ".join(f"{code}: {BY_CHARACTER}" for code in of_codes)
-        yield f"bleu_tokenizer: {problem}; or write `bleu_tokenizer: {{{instead}}}`, with which scores do not compare to those of others"
+        yield (
+            f"bleu_tokenizer: {problem}; or write `bleu_tokenizer: {{{instead}}}`, but its scores are not comparable "
+            "with those of others"
+        )
 
 
 def unavailable(tokenizer: str) -> str | None:
-    """What a tokenizer of sacrebleu lacks on this machine, and how to get it; None if it lacks nothing."""
+    """The error message for a tokenizer of sacrebleu that lacks files on this machine; None if it lacks nothing."""
     modules, package = _PACKAGES.get(tokenizer, ((), ""))
     if not all(map(find_spec, modules)):
         return f"the tokenizer {tokenizer} of sacrebleu needs further packages: `pip install '{package}'`"
@@ -126,7 +134,7 @@ def unavailable(tokenizer: str) -> str | None:
         from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
         from sacrebleu.utils import SACREBLEU_DIR
 
-        # Jobs have no network, so that nothing is downloaded here.
+        # Nothing is downloaded here, since jobs have no network.
         path = Path(SACREBLEU_DIR, "models", Path(SPM_MODELS[tokenizer]["url"]).name)
         if not path.exists():
             return (
@@ -138,7 +146,9 @@ def unavailable(tokenizer: str) -> str | None:
 
 @cache
 def _scorer(tokenizer: str) -> Any:
-    """The scorer of sentences. Without `effective_order`, which changes no statistic, sacrebleu warns at each sentence.
+    """The scorer of sentences.
+
+    Without `effective_order`, which changes no statistic, sacrebleu prints a warning for each sentence.
 
     Raises:
         ValueError: the tokenizer lacks something.
@@ -174,12 +184,15 @@ def statistics(hypothesis: str, reference: str, tokenizer: str = USUAL) -> list[
 
 
 def is_empty(outcome: Any) -> bool:
-    """Whether the hypothesis of a sentence has no word. Such a sentence has no n-gram, and lengthens the reference alone."""
+    """Whether the hypothesis of a sentence has no words.
+
+    Such a sentence has no n-grams, and adds only to the length of the reference.
+    """
     return outcome[0] == 0
 
 
 def corpus_bleu(outcomes: NDArray[np.int64]) -> float:
-    """BLEU, from 0 to 100, of the statistics of sentences, [sentences, 10]; 0 where no word is right."""
+    """BLEU, from 0 to 100, from the statistics of sentences, [sentences, 10]; 0 if no word is right."""
     from sacrebleu.metrics import BLEU
 
     words, reference_words, *ngrams = outcomes.sum(0).tolist()

@@ -1,4 +1,7 @@
-"""The head `seq2seq`: a text is generated from a text, such as its translation, by an encoder-decoder (Luo et al. 2021, section 3.2)."""
+"""The head `seq2seq`: an encoder-decoder generates a text, such as a translation, from a text.
+
+Source: Luo et al. 2021, section 3.2.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,25 +24,28 @@ if TYPE_CHECKING:
 
     from xlgrid.languages import Language
 
-# What `generate` does not take of a batch.
+# The tensors of a batch that `generate` does not take.
 _OF_TRAINING = {"labels", "token_type_ids", "decoder_input_ids", "decoder_attention_mask"}
 
 
 class Seq2SeqHead(Head):
-    """A text that is generated from a text.
+    """Generation of a text from a text.
 
-    The input is the source, and the target is the text to generate, in the second language of a pair. Sources and targets that are
-    too long lose their ends, and are counted as truncated.
+    The input is the source. The target is the text to generate, in the second language of a pair. Sources and targets
+    that are too long lose their ends, and are counted as truncated.
 
-    The columns of tokens files: `target_ids` has the tokens of the target with the special tokens around them, as in an encoder's
-    input; `target_size` is their number; `reference` is the text of the target, with which hypotheses are compared.
+    Tokens files have these columns:
 
-    The decoder reads the target from its first special token, and predicts the next token: those of the text, and the last special
-    token, which ends it. Hypotheses are the results of beam search by transformers' `generate`, as the `generation_config` of the
-    model says, without special tokens.
+    - `target_ids`: the tokens of the target with the special tokens around them, as in an encoder's input
+    - `target_size`: the number of these tokens
+    - `reference`: the text of the target, with which hypotheses are compared
 
-    An outcome has the ten statistics of a sentence that BLEU sums up, see `xlgrid.papers.luo2021.seq2seq.bleu`. The tokenizer that it takes
-    follows from the language of the target.
+    The decoder reads the target from its first special token on, and predicts each next token: the tokens of the text,
+    and the last special token, which ends the text. Hypotheses come from beam search by transformers' `generate` with
+    the `generation_config` of the model. They have no special tokens.
+
+    An outcome is the ten statistics of a sentence that BLEU sums up: see `xlgrid.papers.luo2021.seq2seq.bleu`. The
+    language of the target determines BLEU's tokenizer.
     """
 
     name = "seq2seq"
@@ -48,7 +54,8 @@ class Seq2SeqHead(Head):
     has_labels = False
     mixes = ("whole",)
     options = bleu.Scoring
-    # Half of the tokens of an example, about, pass the encoder, and the others the decoder and the output embeddings.
+    # About half of the tokens of an example pass through the encoder, and the others through the decoder and the output
+    # embeddings.
     output_share = 0.5
 
     def without_class(self, family: str) -> str | None:
@@ -58,7 +65,10 @@ class Seq2SeqHead(Head):
         return encoder_decoder(family)
 
     def described(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The encoder's, which is a part of that of an encoder-decoder, with the mark that transformers has for encoder-decoders."""
+        """The configuration of the encoder with transformers' mark for encoder-decoders.
+
+        The configuration of an encoder-decoder contains that of its encoder.
+        """
         return {**config.get("encoder", config), "is_encoder_decoder": True}
 
     def computed(self, model: Any, name: str, is_output: bool) -> tuple[float, float]:
@@ -71,8 +81,8 @@ class Seq2SeqHead(Head):
         for key in study.grids[grid].method:
             if study.methods[key].start:
                 yield (
-                    f"grids.{grid}.method: runs of {key} begin with an MLM run, but the encoder-decoders of task {task} "
-                    "can begin only with an encoder: leave out `start`"
+                    f"grids.{grid}.method: runs of {key} begin with an MLM run, but the encoder-decoders of task "
+                    f"{task} can begin only with an encoder: leave out `start`"
                 )
 
     def second(self, task: TaskColumns) -> str:
@@ -106,8 +116,10 @@ class Seq2SeqHead(Head):
     def collate(
         self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
     ) -> dict[str, "torch.Tensor"]:
-        """The tensors of a batch of sources, and those of the decoder: `decoder_input_ids` and `decoder_attention_mask`, both
-        [rows, tokens of the longest target - 1]."""
+        """The tensors of a batch of sources, and the tensors of the decoder.
+
+        Both `decoder_input_ids` and `decoder_attention_mask` are [rows, tokens of the longest target - 1].
+        """
         import torch
 
         batch = super().collate(tokens, rows, token_types, device)
@@ -117,12 +129,12 @@ class Seq2SeqHead(Head):
         return batch | {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
 
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
-        """The token of each target after each token that the decoder reads: [rows, tokens of the longest target - 1]."""
+        """The tokens that follow the tokens that the decoder reads: [rows, tokens of the longest target - 1]."""
         ids, real = self._targets(tokens, rows)
         return np.where(real, ids, IGNORED)[:, 1:]
 
     def _targets(self, tokens: Tokens, rows: Ints) -> tuple[np.ndarray, np.ndarray]:
-        """The token ids of the targets of some rows, and where they are no padding; both [rows, tokens of the longest target]."""
+        """The token ids of targets, and a mask that is false at padding; both [rows, tokens of the longest target]."""
         import pyarrow as pa
 
         sizes = tokens.columns["target_size"][rows]
@@ -151,7 +163,7 @@ class Seq2SeqHead(Head):
         return [bleu.statistics(*row) for row in zip(predictions, references, tokenizers, strict=True)]
 
     def implementation(self, tokens: Tokens) -> str:
-        """The signatures of sacrebleu, of which there is one where all targets are in one language."""
+        """The implementation of BLEU, with sacrebleu's signature for the tokenizer of each language of the targets."""
         signatures = dict.fromkeys(map(bleu.signature, self._tokenizers(tokens).values()))
         return f"{super().implementation(tokens)}: {', '.join(signatures)}"
 
@@ -175,12 +187,14 @@ class Seq2SeqHead(Head):
 def generate(model: Any, sources: Mapping[str, "torch.Tensor"], tokens: Tokens, **settings: Any) -> list[list[int]]:
     """The token ids of the hypothesis for each source, special tokens included.
 
-    No special token is generated but the one that ends a hypothesis. A hypothesis has no more tokens than the decoder has positions.
+    The only special token that is generated is the one that ends a hypothesis. A hypothesis has at most as many tokens
+    as the decoder has positions.
 
     Args:
-        sources: `input_ids` and `attention_mask`, both [rows, longest], and further arguments of the model's `generate`.
+        sources: `input_ids` and `attention_mask`, both [rows, longest], and further arguments of the model's
+            `generate`.
         tokens: the data of the sources, whose targets show the first and the last special token.
-        settings: replace entries of the model's `generation_config`.
+        settings: entries that replace those of the model's `generation_config`.
     """
     first, *_, last = tokens.columns["target_ids"][0].as_py()
     ending: dict[str, Any] = {

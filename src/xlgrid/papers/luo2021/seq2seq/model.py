@@ -1,5 +1,7 @@
-"""An encoder-decoder of transformers of which both parts begin with the weights of one encoder (Rothe et al. 2020; Luo et al.
-2021, section 3.2)."""
+"""Encoder-decoders of transformers whose two parts begin with the weights of one encoder.
+
+Source: Rothe et al. 2020; Luo et al. 2021, section 3.2.
+"""
 
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,7 +29,7 @@ class WithTokenizer:
         """The tokenizer of the encoder.
 
         Raises:
-            ValueError: it is missing or damaged.
+            ValueError: the tokenizer is missing or damaged.
         """
         from tokenizers import Tokenizer
 
@@ -41,14 +43,14 @@ class WithTokenizer:
 
 
 def usual_generation() -> Any:
-    """The settings of generation where a method has none: beam search with four hypotheses."""
+    """The settings of generation if a method has none of its own: beam search with four hypotheses."""
     from transformers import GenerationConfig
 
     return GenerationConfig(num_beams=4, max_new_tokens=200, early_stopping=True)
 
 
 def no_decoder(family: str) -> str | None:
-    """Why encoders of a family have no decoder, as a sentence that says what to do instead; None if they have one.
+    """The error message, with advice, for a family of encoders without a decoder; None if the family has a decoder.
 
     Args:
         family: the stem of the names of the family's classes.
@@ -56,17 +58,17 @@ def no_decoder(family: str) -> str | None:
     if family in CAUSAL:
         return None
     return (
-        "transformers has no decoder for encoders of this type: name an encoder of type bert, roberta or xlm-roberta for a task of "
-        "kind seq2seq or translation"
+        "transformers has no decoder for encoders of this type: name an encoder of type bert, roberta or xlm-roberta "
+        "for a task of kind seq2seq or translation"
     )
 
 
 @cache
 def encoder_decoder(family: str) -> Any:
-    """The class of encoder-decoders whose parts are of a family of encoders.
+    """The class of encoder-decoders whose two parts belong to a family of encoders.
 
-    The class is transformers' `EncoderDecoderModel`, but is made as the class of an encoder with a head is: from the encoder's
-    configuration, or from the folder of the encoder.
+    The class is a subclass of transformers' `EncoderDecoderModel`. Like the class of an encoder with a head, its
+    objects are made from the configuration of an encoder or from an encoder's folder.
 
     Args:
         family: the stem of the names of the family's classes.
@@ -81,11 +83,13 @@ def encoder_decoder(family: str) -> Any:
     make_encoder, make_decoder = (getattr(transformers, name) for name in (f"{family}Model", CAUSAL[family]))
 
     class EncoderDecoder(WithTokenizer, transformers.EncoderDecoderModel):
-        """An encoder, and a decoder with a causal mask and a cross-attention in each layer. The word embeddings of the encoder are
-        those of the decoder and of its output.
+        """An encoder, and a decoder with a causal mask and a cross-attention in each layer.
+
+        The encoder, the decoder and the output share their word embeddings.
 
         Attributes:
-            stores_cross: the weights of the cross-attention are those that are stored with the encoder, and not random ones.
+            stores_cross: whether the weights of the cross-attention are stored with the encoder; otherwise, they are
+                random.
             drawn: the names of the parameters that were drawn at random because the encoder's folder lacks them.
         """
 
@@ -93,7 +97,7 @@ def encoder_decoder(family: str) -> Any:
         drawn: frozenset[str] = frozenset()
 
         def __init__(self, config: Any, parts: tuple[Any, Any] | None = None) -> None:
-            """`config` is that of the encoder."""
+            """Make the parts from the configuration of an encoder, unless `parts` has an encoder and a decoder."""
             encoder, decoder = parts or (
                 make_encoder(config, add_pooling_layer=False),
                 make_decoder(
@@ -107,9 +111,9 @@ def encoder_decoder(family: str) -> Any:
 
         @classmethod
         def from_pretrained(cls, folder: Path, **settings: Any) -> tuple[Any, dict[str, Any]]:
-            """The encoder-decoder of an encoder's folder, and the parameters that the folder lacks (`missing_keys`) and
-            has for neither part (`unexpected_keys`).
+            """The encoder-decoder of an encoder's folder, and the names of missing and of unused parameters.
 
+            The folder lacks the parameters in `missing_keys`. Neither part uses the parameters in `unexpected_keys`.
             Torch's generator draws the weights of a cross-attention that is not stored with the encoder.
             """
             settings["output_loading_info"] = True
@@ -123,7 +127,7 @@ def encoder_decoder(family: str) -> Any:
             model.drawn = frozenset(f"{cls.base_model_prefix}.decoder.{name}" for name in missing)
             model.tokenizer_file = folder / "tokenizer.json"
             unused = {*about["unexpected_keys"]} & {*of_decoder["unexpected_keys"]}
-            # What both parts lack is of the encoder.
+            # A parameter that both parts lack is one of the encoder.
             return model, {"missing_keys": {*about["missing_keys"], *model.drawn}, "unexpected_keys": unused}
 
         @property
