@@ -227,7 +227,7 @@ def test_a_fetched_encoder_is_looked_at_too(headless: Path) -> None:
 
 def test_an_encoder_has_the_layers_that_it_should_keep(headless: Path) -> None:
     load_study(write(headless, HEADLESS.replace("{path: e5}", "{path: e5, layers: 2}")))
-    with pytest.raises(ValueError, match=r"encoders\.e5\.layers: .* the first 3 layers, and the encoder has 2"):
+    with pytest.raises(ValueError, match=r"encoders\.e5\.layers: .* the first 3 layers, but the encoder has 2"):
         load_study(write(headless, HEADLESS.replace("{path: e5}", "{path: e5, layers: 3}")))
 
 
