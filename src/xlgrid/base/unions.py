@@ -25,6 +25,9 @@ def by_key(what: str, members: Mapping[str, type[BaseModel]]) -> BeforeValidator
             return fields
         stated = {key: value for key, value in fields.items() if key not in members or value is not None}
         present = [key for key in members if key in stated]
+        every_key = {key: None for schema in members.values() for key in schema.model_fields}
+        if not present and (strange := [str(key) for key in stated if key not in every_key]):
+            raise _unknown_keys({key: unknown("key", key, every_key) for key in strange})
         if len(present) != 1:
             raise ValueError(f"{what} has exactly one of {known}, got {' and '.join(present) or 'none'}")
         schema = members[present[0]]
@@ -38,12 +41,15 @@ def by_key(what: str, members: Mapping[str, type[BaseModel]]) -> BeforeValidator
                     else unknown("key", str(key), schema.model_fields)
                 )
         if problems:
-            raise PydanticCustomError(
-                "unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": problems}
-            )
+            raise _unknown_keys(problems)
         return schema.model_validate(stated)
 
     return BeforeValidator(read)
+
+
+def _unknown_keys(problems: Mapping[str, str]) -> PydanticCustomError:
+    """The error of keys, each with its problem."""
+    return PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": problems})
 
 
 def _with_others(key: str, schema: type[BaseModel]) -> str:

@@ -1,10 +1,10 @@
 """The base of all methods of cross-lingual transfer. It changes nothing in a model, which is full fine-tuning."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.settings import Strict
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.families import is_task_head
 from xlgrid.heads.tokens import Tokens
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
-class Method:
-    """Full fine-tuning, and the base class of every other method. Fields are the options of the method.
+class Method(Strict):
+    """Full fine-tuning, and the base class of every other method. The fields are the options of the method.
 
     A subclass overrides what differs, and keeps the contract that `tests/unit/methods/test_method.py` checks: installing
     leaves the outputs as they were (nearly so where a paper draws new weights at random; an option then has them change
@@ -166,13 +165,3 @@ def of_encoders_only(config: Mapping[str, Any]) -> str | None:
     if config.get("is_encoder_decoder"):
         return "the method is for encoders, and the model of the task is an encoder-decoder: take full-ft or bitfit"
     return None
-
-
-def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:
-    """Check an option.
-
-    Raises:
-        ValueError: the value is not in `allowed`.
-    """
-    if (value := getattr(method, name)) not in allowed:
-        raise ValueError(f"option {name} must be one of {', '.join(allowed)}, got {value!r}")

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from xlgrid.base.names import unknown
 from xlgrid.data.encoders import older_tokenizer, without_tokenizer
-from xlgrid.data.sources import no_data
 from xlgrid.models.lm_head import lacking
 from xlgrid.models.lm_head import refusal as lm_head_refusal
 from xlgrid.products.encode import Encoder
 from xlgrid.results.claims import problem_of_plan
-from xlgrid.study.check_data import has_text
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
@@ -31,6 +29,7 @@ def plan_problems(plan: "Plan") -> list[str]:
     except ValueError as error:
         return [str(error)]
     return [
+        *_trainings(plan),
         *_paths(plan),
         *_older_tokenizers(plan),
         *_lm_heads(plan),
@@ -43,6 +42,26 @@ def plan_problems(plan: "Plan") -> list[str]:
         *_exhibits(plan),
         *_claims(plan),
     ]
+
+
+def _trainings(plan: "Plan") -> Iterator[str]:
+    """There is a run for each name in an entry of `training`."""
+    study, runs = plan.study, {run[:-1] for run in plan._named_runs} if plan.study.training else set()
+    known: dict[str, set[str]] = {
+        "task": {task for _, task, _, _, _ in runs},
+        "encoder": {encoder for _, _, encoder, _, _ in runs},
+        "method": {method for _, _, _, method, _ in runs},
+        "base": {study.methods[method].base for _, _, _, method, _ in runs},
+        "source": {source.data for *_, source in runs},
+    }
+    for i, entry in enumerate(study.training):
+        for axis, values in entry.when.items():
+            for value in [values] if isinstance(values, str) else values:
+                if known[axis].isdisjoint(study.meant(axis, value)):
+                    yield (
+                        f"training.{i}.when.{axis}: no run has {axis} {value!r}, which the study defines: name it in a "
+                        "grid, or leave it out here"
+                    )
 
 
 def _paths(plan: "Plan") -> Iterator[str]:
@@ -109,17 +128,14 @@ def _derived_data(plan: "Plan") -> Iterator[str]:
 def _texts(plan: "Plan") -> Iterator[str]:
     """There is text in the language of each MLM run."""
     study = plan.study
-    without_text = [code for code in study.languages if not has_text(study, code)]
-    runs = [run for run in (plan.runs if without_text else ()) if study.tasks[run.task].from_text]
-    for code in without_text:
+    lacking = {code: problem for code in study.languages if (problem := study.text.lacks(code))}
+    runs = [run for run in (plan.runs if lacking else ()) if study.tasks[run.task].from_text]
+    for code, problem in lacking.items():
         methods = [
             run.method for run in runs if code in run.source.languages and not study.methods[run.method].imported
         ]
         if methods:
-            yield (
-                f"text: runs of method {methods[0]} train on text in {code}, which cannot be generated: name a file under "
-                "`files`, or a source as `data`"
-            )
+            yield f"text: runs of method {methods[0]} train on text in {code}, but {problem}"
 
 
 def _tokenizers(plan: "Plan") -> Iterator[str]:
@@ -179,8 +195,8 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
     for target in study.recipe(*run[1:]).training.dev_targets:
         if not entry.task.target:
             yield f"{run.folder} is an MLM run, which is evaluated on the text that it trains on"
-        elif entry.data and not (origin := entry.data.of("dev", target)).has(target):
-            yield no_data(name, origin, "dev", target)
+        elif entry.data and (problem := entry.data.lacks(name, "dev", target)):
+            yield problem
         elif not entry.data and not all(entry.task.speaks(code) for code in target.languages):
             yield f"task {name} cannot be generated in {target}"
         elif known and not {*target.languages} <= {*known, *added}:

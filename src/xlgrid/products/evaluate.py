@@ -53,6 +53,8 @@ class Cell(OfGrids, _CellAxes):
         fields = name.split("/")
         if len(fields) != len(cls._fields):
             raise ValueError(f"a cell is named {'/'.join(cls._fields).upper()}, got {name!r}: write all of these")
+        if not fields[-1].isdecimal():
+            raise ValueError(f"the last part of the name of a cell is its seed, a number such as 1, got {fields[-1]!r}")
         return cls(*fields)
 
     @property

@@ -41,6 +41,13 @@ def test_a_name_of_a_cell_has_all_fields(name: str) -> None:
         Cell.named(name)
 
 
+def test_the_seed_in_the_name_of_a_cell_is_a_number() -> None:
+    with pytest.raises(
+        ValueError, match="the last part of the name of a cell is its seed, a number such as 1, got 'seed1'"
+    ):
+        Cell.named("s/t/e/m/en/de/seed1")
+
+
 @given(
     st.builds(Cell, names, names, names, names, sources, targets, seeds),
     st.integers(0, 200),

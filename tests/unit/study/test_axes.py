@@ -5,12 +5,11 @@ from pathlib import Path
 from study_fixture import QA, write
 
 from xlgrid.plan.load import load_study
-from xlgrid.study.axes import axes, with_first
 
 
 def test_an_axis_has_each_value_of_the_grids_once(tmp_path: Path) -> None:
     study = load_study(write(tmp_path, QA))
-    values = axes(study)
+    values = study.order
     assert {axis: len(set(known)) for axis, known in values.items()} == {
         axis: len(known) for axis, known in values.items()
     }
@@ -22,4 +21,4 @@ def test_the_tasks_that_others_begin_with_count(tmp_path: Path) -> None:
     first, second = [*study.tasks][:2]
     begins = study.tasks[second].model_copy(update={"start": first})
     chained = study.model_copy(update={"tasks": {**study.tasks, second: begins}})
-    assert with_first(chained, [second]) == [second, first]
+    assert chained.with_first([second]) == [second, first]

@@ -32,7 +32,7 @@ def test_a_study_evaluates_pairs_without_training(tmp_path: Path) -> None:
         (
             "[qa1-qb1]",
             "[qa1-qb1, qa1]",
-            "task tatoeba compares sentences of two languages, got qa1: write pairs, such as qa1-en",
+            "task tatoeba compares sentences of two languages, got qa1: write a pair, such as qa1-en",
         ),
         ("source: [none]", "source: [qa1]", "method as-is trains on nothing"),
         (

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import Exhibit, Rendering
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FIRST = "first"
 # The parts of a matrix; the row and the column of the first token are in neither of the other two.
 PARTS = ("within a segment", "between the two", "first token")
+# Tokens of the context, of which [CLS] is the first, and of the question; and the seed that decides which cells are masked.
+CONTEXT, QUESTION, SEED = 7, 5, 1
 # Inches of one cell of a mask.
 CELL = 0.17
 
@@ -30,9 +32,6 @@ class Masks(Exhibit):
 
     kind: Literal["masks"] = "masks"
     methods: tuple[str, ...] = Field(min_length=1, description="methods of the study with structured attention")
-    context: PositiveInt = Field(default=7, description="tokens of the context, the first one, [CLS], included")
-    question: PositiveInt = Field(default=5, description="tokens of the question")
-    seed: NonNegativeInt = Field(1, description="decides which cells are masked")
     is_table: ClassVar[bool] = False
 
     def settings(self, study: "Study") -> list[str]:
@@ -44,7 +43,7 @@ class Masks(Exhibit):
 
     def rendering(self, plan: "Plan") -> Rendering:
         weights = self.weights(plan.study.methods)
-        return Rendering(self.sheet(weights), weights, partial(draw, weights, self.context, self.title))
+        return Rendering(self.sheet(weights), weights, partial(draw, weights, self.title))
 
     def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":
         """Each weight of each mask of one input in two languages, as a step of training draws it.
@@ -62,16 +61,16 @@ class Masks(Exhibit):
 
         from xlgrid.base.arrays import Segments
 
-        length = self.context + self.question
-        tokens = [FIRST, *(f"c{n}" for n in range(2, self.context + 1))]
-        tokens += [f"q{n}" for n in range(1, self.question + 1)]
+        length = CONTEXT + QUESTION
+        tokens = [FIRST, *(f"c{n}" for n in range(2, CONTEXT + 1))]
+        tokens += [f"q{n}" for n in range(1, QUESTION + 1)]
         rows: list[dict[str, Any]] = []
         for name in self.methods:
             method = methods[name].method
-            segments = Segments(np.array([self.context]), ("a", "b"), np.array([[0, 1]], np.int16), length)
+            segments = Segments(np.array([CONTEXT]), ("a", "b"), np.array([[0, 1]], np.int16), length)
             # Drawing a figure must not change what others draw from this generator.
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.seed)
+                torch.manual_seed(SEED)
                 masks = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
             for which, mask in zip(method.masks, masks, strict=False):
                 rows += [
@@ -93,19 +92,18 @@ class Masks(Exhibit):
         texts = [number(100 * n / of, 0) for n, of in zip(entries["sum"], entries["size"], strict=True)]
         hover = [f"{n} of {of} cells" for n, of in zip(entries["sum"], entries["size"], strict=True)]
         notes = (
-            f"Cells that are not masked, in percent, for a context of {self.context} tokens, a question of {self.question}, "
-            f"and seed {self.seed}; first token: its row and its column."
+            f"Cells that are not masked, in percent, for a context of {CONTEXT} tokens, a question of {QUESTION}, "
+            f"and seed {SEED}; first token: its row and its column."
         )
         entries = entries.assign(text=texts, state="complete", hover=hover)
         return Sheet(self.title, self.caption, notes, ("method", "mask"), [(part,) for part in PARTS], entries)
 
 
-def draw(weights: "pd.DataFrame", context: int, title: str = "") -> "Axes":
+def draw(weights: "pd.DataFrame", title: str = "") -> "Axes":
     """A panel for each mask, queries as rows and keys as columns: black where attention is, white where it is masked.
 
     Args:
         weights: as `Masks.weights` returns them.
-        context: tokens of the context.
 
     Returns:
         The first panel.
@@ -132,7 +130,7 @@ def draw(weights: "pd.DataFrame", context: int, title: str = "") -> "Axes":
         kept = panel.pivot(index="query", columns="key", values="kept").reindex(index=tokens, columns=tokens)
         ax.pcolormesh(kept.to_numpy(), cmap=shades, vmin=0, vmax=1, edgecolors=plots.FAINT, linewidth=0.4)
         ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
-        plots.name_tokens(ax, tokens, context, 7)
+        plots.name_tokens(ax, tokens, CONTEXT, 7)
         ax.set_title(f"{method}: {mask}", loc="left", fontsize=9)
     handles = [Patch(facecolor=colour, edgecolor=plots.INK, linewidth=0.8) for colour in ("black", "white")]
     plots.title_above(figure, title, 0.55)

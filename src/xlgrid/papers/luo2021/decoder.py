@@ -2,62 +2,75 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from xlgrid.methods.method import Method, check_choice
+from pydantic import Field, field_validator, model_validator
+
+from xlgrid.methods.method import Method
 from xlgrid.papers.luo2021.seq2seq.model import CROSS
 from xlgrid.papers.luo2021.veco.modules import draw_weights
 
 _LAYERS = re.compile("(first|last)-([1-9][0-9]*)")
 
 
-@dataclass(frozen=True)
 class EncoderDecoder(Method):
-    """Trains all weights of an encoder-decoder, whose parts begin with the weights of one encoder (Luo et al. 2021, section 3.2).
+    """Trains all weights of an encoder-decoder, whose parts begin with the weights of one encoder (Luo et al. 2021, section 3.2)."""
 
-    Attributes:
-        weights: encoder, the weights of the encoder; random, weights that transformers would draw for new layers, so that the
-            encoder gives only the sizes and the tokenizer (the baseline of table 3).
-        decoder: the layers of the encoder with which those of the decoder begin: full, first-N or last-N (table 4 there: the
-            first or last 3 or 6).
-        init: the first weights of cross-attention: random, as transformers draws those of new layers; self, those of the layer's
-            self-attention; cross, those that the encoder stores, as VECO does.
-        tie: embeddings: the words of sources, of targets and of the output share their embeddings (the released code); all: the
-            decoder also shares the other weights of its layers and embeddings with the encoder, and has a cross-attention of
-            its own (the paper).
-        beams: the number of hypotheses that beam search keeps; 1 is greedy search.
-        length_penalty: the score of a hypothesis is its log-likelihood divided by its length to this power.
-        longest: the most tokens of a hypothesis.
-    """
+    weights: Literal["encoder", "random"] = Field(
+        default="encoder",
+        description="encoder, the weights of the encoder; random, weights that transformers would draw for new layers, so "
+        "that the encoder gives only the sizes and the tokenizer (the baseline of table 3)",
+    )
+    decoder: str = Field(
+        default="full",
+        description="the layers of the encoder with which those of the decoder begin: full, first-N or last-N (table 4 "
+        "there: the first or last 3 or 6)",
+    )
+    init: Literal["random", "self", "cross"] = Field(
+        default="random",
+        description="the first weights of cross-attention: random, as transformers draws those of new layers; self, those "
+        "of the layer's self-attention; cross, those that the encoder stores, as VECO does",
+    )
+    tie: Literal["embeddings", "all"] = Field(
+        default="embeddings",
+        description="embeddings: the words of sources, of targets and of the output share their embeddings (the released "
+        "code); all: the decoder also shares the other weights of its layers and embeddings with the encoder, "
+        "and has a cross-attention of its own (the paper)",
+    )
+    beams: int = Field(
+        default=4,
+        ge=1,
+        description="the number of hypotheses that beam search keeps; 1 is greedy search",
+    )
+    length_penalty: float = Field(
+        default=1.0,
+        description="the score of a hypothesis is its log-likelihood divided by its length to this power",
+    )
+    longest: int = Field(
+        default=200,
+        ge=1,
+        description="the most tokens of a hypothesis",
+    )
 
-    weights: Literal["encoder", "random"] = "encoder"
-    decoder: str = "full"
-    init: Literal["random", "self", "cross"] = "random"
-    tie: Literal["embeddings", "all"] = "embeddings"
-    beams: int = 4
-    length_penalty: float = 1.0
-    longest: int = 200
+    @field_validator("decoder")
+    @classmethod
+    def _names_layers(cls, decoder: str) -> str:
+        if decoder != "full" and not _LAYERS.fullmatch(decoder):
+            raise ValueError(f"must be full, first-N or last-N, such as last-6, got {decoder!r}")
+        return decoder
 
-    def __post_init__(self) -> None:
-        if self.decoder != "full" and not _LAYERS.fullmatch(self.decoder):
-            raise ValueError(f"option decoder must be full, first-N or last-N, such as last-6, got {self.decoder!r}")
-        check_choice(self, "weights", ("encoder", "random"))
-        check_choice(self, "init", ("random", "self", "cross"))
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
         if self.weights == "random" and self.init != "random":
             raise ValueError(
                 f"option init: {self.init} begins with weights of the encoder, and `weights: random` leaves these out: set `init: random`, "
                 "or `weights: encoder`"
             )
-        check_choice(self, "tie", ("embeddings", "all"))
-        for name in ("beams", "longest"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"option {name} must be a whole number from 1 up, got {value!r}")
         if self.beams == 1 and self.length_penalty != 1:
             raise ValueError(
                 "option length_penalty ranks the hypotheses of beam search, and `beams: 1` has one: leave it out, or raise `beams`"
             )
+        return self
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """An encoder has the layers with which those of the decoder begin."""

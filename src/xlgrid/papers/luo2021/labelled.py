@@ -15,7 +15,6 @@ from xlgrid.plan.explain import refusal
 from xlgrid.products.data import Data, columns_of, settings_of_rows
 from xlgrid.products.product import Inputs, Product, Settings
 from xlgrid.products.train import Run
-from xlgrid.study.axes import with_first
 from xlgrid.tasks import Task
 
 if TYPE_CHECKING:
@@ -189,6 +188,6 @@ def labelled_in(study: "Study", task: str) -> Labelled | None:
 
 def labellers(study: "Study", task: str, source: Source) -> list[Teacher]:
     """The runs that label training data of the runs of a task on a source, or of the runs with which these begin."""
-    names = [study.entry(name, "train")[0] for name in with_first(study, [task])]
+    names = [study.entry(name, "train")[0] for name in study.with_first([task])]
     found = [labelled for name in names if (labelled := labelled_in(study, name))]
     return list(dict.fromkeys(each.by for each in found if any(map(each.origin.has, source.parts))))

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-
 from xlgrid.exhibits.exhibit import OfCells, Rendering
 from xlgrid.languages.sources import Source
 
@@ -17,18 +15,15 @@ if TYPE_CHECKING:
 
 
 class Best(OfCells):
-    """For each target the source that transfers best to it, among those not trained on it, by the mean over seeds."""
+    """For each target and method the source that transfers best, among those not trained on it, by the mean over seeds."""
 
     kind: Literal["best"] = "best"
-    columns: Literal["task", "encoder", "method"] = Field(
-        "method", description="the axis whose values name the columns"
-    )
 
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         return Rendering(self.sheet(cells))
 
     def sheet(self, cells: "pd.DataFrame") -> "Sheet":
-        """A row per target, a column per value of `columns`; each entry is a source and its mean over complete seeds.
+        """A row per target, a column per method; each entry is a source and its mean over complete seeds.
 
         Sources that are trained on the target, in a mix too, are left out. Among equal sources the first in the study is best.
 
@@ -54,14 +49,14 @@ class Best(OfCells):
             raise ValueError(
                 "every selected source is trained on its target: select others, or an exhibit of another kind"
             )
-        higher = {column: units.higher_is_better(part["metric"]) for column, part in others.groupby(self.columns)}
-        scores = stats.entries(others, [self.columns, "source"], "target")
-        scores = scores.rename(columns={"column": "target", self.columns: "column"})
-        order = {name: stats.in_order(chosen, name, self.select) for name in ("target", self.columns)}
+        higher = {column: units.higher_is_better(part["metric"]) for column, part in others.groupby("method")}
+        scores = stats.entries(others, ["method", "source"], "target")
+        scores = scores.rename(columns={"column": "target", "method": "column"})
+        order = {name: stats.in_order(chosen, name, self.select) for name in ("target", "method")}
         rows = [
             {"target": target, "column": column} | _entry(candidates, higher[column], self.digits)
             for target in order["target"]
-            for column in order[self.columns]
+            for column in order["method"]
             if len(candidates := scores[(scores["target"] == target) & (scores["column"] == column)])
         ]
         notes = [
@@ -73,7 +68,7 @@ class Best(OfCells):
             notes.append("† not all sources have all of their seeds: another may be better.")
         if any(row["state"] == "missing" for row in rows):
             notes.append("– no source has a complete seed.")
-        columns = [(str(column),) for column in order[self.columns]]
+        columns = [(str(column),) for column in order["method"]]
         return Sheet(self.title, self.caption, " ".join(notes), ("target",), columns, pd.DataFrame(rows))
 
 

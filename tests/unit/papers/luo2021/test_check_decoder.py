@@ -36,7 +36,7 @@ def test_translations_are_of_pairs_and_by_methods_for_encoder_decoders(tmp_path:
             "method: [full-ft, last]",
             r"grids\.main\.method: last is for encoder-decoders, but task rt",
         ),
-        ("decoder: last-1", "decoder: last", r"methods\.last: option decoder must be full, first-N or last-N"),
+        ("decoder: last-1", "decoder: last", r"methods\.last\.options\.decoder: must be full, first-N or last-N"),
         (
             "decoder: last-1",
             "decoder: last-9",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid.architectures.architecture import Architecture, Use
+from xlgrid.architectures.architecture import Architecture
 from xlgrid.heads import Head
 from xlgrid.heads.language_modelling.mlm import MASKED, Masked
 from xlgrid.heads.tokens import Tokens
@@ -37,16 +37,19 @@ class MBart(Architecture):
     def model_type(self) -> str:
         return "mbart"
 
-    def problems(self, use: Use) -> Iterator[tuple[str, str]]:
-        for method, (base, is_started) in use.methods.items():
-            if base != "full-ft" or is_started:
-                what = f"of base {base}" if base != "full-ft" else "which begins with an MLM run"
+    def problems(self, study: Any, grid: str) -> Iterator[tuple[str, str]]:
+        axes = study.grids[grid]
+        for method in axes.method:
+            entry = study.methods[method]
+            if entry.base != "full-ft" or entry.start:
+                what = f"of base {entry.base}" if entry.base != "full-ft" else "which begins with an MLM run"
                 yield (
                     "method",
                     f"an mBART takes full-ft without `start`, got method {method}, {what}: put the encoder into a grid of its own with a "
                     "method of `base: full-ft`",
                 )
-        if strange := [code for code in use.languages if code not in self.languages]:
+        parts = [*study.trained(axes), *study.targets(axes)]
+        if strange := [*dict.fromkeys(code for part in parts for code in part.languages if code not in self.languages)]:
             yield (
                 "",
                 f"an mBART has a token for each of {', '.join(self.languages)}, and none for {', '.join(strange)}: leave these out, or add "

@@ -1,10 +1,10 @@
 """The method plug-in: labels from both streams of VECO, with a translation of each input (Luo et al. 2021, section 3.1)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.tokens import PARALLEL_IDS, Tokens
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
 class PlugIn(Method):
     """Fine-tuning with cross-attention: the head reads [H; S] of the input x, where S attends to H of its parallel example y.
 
     All weights train, those of cross-attention included. The parallel example is the same example in another language, in training and
     in evaluation; of an example in that language it is the example itself.
-
-    Attributes:
-        parallel: the language of the parallel examples.
-        detach: whether H of the parallel example is a constant, as in pre-training. The paper says nothing about it here.
-        shuffled: the share of the examples that get the parallel example of another example, or true for all. With all, as a control, S can tell
-            nothing about the label; a smaller share imitates translations with some errors.
     """
 
-    parallel: str = "en"
-    detach: bool = False
-    shuffled: float = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.shuffled, int | float) or not 0 <= self.shuffled <= 1:
-            raise ValueError(
-                f"option shuffled must be a share of the examples from 0 to 1, or true for all, got {self.shuffled!r}"
-            )
+    parallel: str = Field(
+        default="en",
+        description="the language of the parallel examples",
+    )
+    detach: bool = Field(
+        default=False,
+        description="whether H of the parallel example is a constant, as in pre-training. The paper says nothing about it "
+        "here",
+    )
+    shuffled: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="the share of the examples that get the parallel example of another example. With 1, as a control, "
+        "S can tell nothing about the label; a smaller share imitates translations with some errors",
+    )
 
     @property
     def parallel_language(self) -> str:
@@ -80,7 +80,7 @@ class PlugIn(Method):
                 f"{self.parallel}"
             )
         if self.shuffled:
-            rows = _rows_of_other_examples(tokens, float(self.shuffled))[rows]
+            rows = _rows_of_other_examples(tokens, self.shuffled)[rows]
         other = tokens.columns[PARALLEL_IDS].take(_numbers(rows)).to_pylist()
         longest = max(map(len, other))
         ids, mask = np.full((len(rows), longest), tokens.pad_id), np.zeros((len(rows), longest), np.int64)

@@ -1,80 +1,99 @@
 """The method MAD-X (Pfeiffer et al. 2020, section 4): its options, and the parameters that they train."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from xlgrid.heads.families import BERT, FAMILIES, has_modules, is_embedding, is_language_head, layer_of
-from xlgrid.methods.method import Method, check_choice, check_fits, is_head, of_encoders_only
+from xlgrid.methods.method import Method, check_fits, is_head, of_encoders_only
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
 class MadX(Method):
     """Adapters of a language, trained on its text, under adapters of a task, trained on one language and used with the
     adapters of another (section 4).
-
-    Attributes:
-        tune: the parameters that train: the task adapters and the head; or, in MLM runs, the language and invertible
-            adapters; or all weights of the encoder but its embeddings, above frozen language adapters, and the head (Pfeiffer
-            et al. 2022, footnote 7). Only models with `tune: task` have task adapters.
-        language: whether there are language adapters (section 4.1).
-        invertible: whether there is an invertible adapter (section 4.3).
-        language_reduction: the encoder's hidden size divided by that of the language adapters (section 5.2: 2).
-        invertible_reduction: the same for the two halves of the invertible adapter, whose inputs have half the hidden size.
-        task_reduction: the same for the task adapters (section 5.2: 16).
-        activation: the activation of all adapters. The published adapters of XLM-R have relu, as in the paper; most of those
-            of mBERT have gelu_new.
-        wiring: how the task adapter follows the language adapter: as in the library whose weights are published, or as
-            in equations 1 and 2.
-        pre_norm: what adapters read in encoders whose layers have their LayerNorms before the blocks, as those of ModernBERT and
-            EuroBERT: the sum of the feed-forward block and its input, as in the library, or this sum after the LayerNorm that reads
-            it next. The paper has no such layers.
-        inverse: whether the inverse of the invertible adapter comes before the decoder of the language-modelling head.
-        lm_head: whether MLM runs train the dense layer and the bias of the language-modelling head, as the library does.
-            The decoder, whose weights are the frozen embeddings in most encoders, stays as it is. The paper does not say.
-        leave_out_last: whether the last layer has no adapters, neither of a language nor of a task, as in MAD-X 2.0
-            (Pfeiffer et al. 2021). Language adapters that were trained with one in the last layer are used without it.
-        init: weights are drawn like those of BERT, as in the library; or such that the adapters change nothing at first.
     """
 
-    tune: Literal["task", "language", "encoder"] = "task"
-    language: bool = True
-    invertible: bool = True
-    language_reduction: int = 2
-    invertible_reduction: int = 2
-    task_reduction: int = 16
-    activation: Literal["relu", "gelu", "gelu_new"] = "relu"
-    wiring: Literal["library", "paper"] = "library"
-    pre_norm: Literal["sum", "norm"] = "sum"
-    inverse: bool = True
-    lm_head: Literal["trained", "frozen"] = "trained"
-    leave_out_last: bool = False
-    init: Literal["bert", "identity"] = "bert"
+    tune: Literal["task", "language", "encoder"] = Field(
+        default="task",
+        description="the parameters that train: the task adapters and the head; or, in MLM runs, the language and "
+        "invertible adapters; or all weights of the encoder but its embeddings, above frozen language "
+        "adapters, and the head (Pfeiffer et al. 2022, footnote 7). Only models with `tune: task` have task "
+        "adapters",
+    )
+    language: bool = Field(
+        default=True,
+        description="whether there are language adapters (section 4.1)",
+    )
+    invertible: bool = Field(
+        default=True,
+        description="whether there is an invertible adapter (section 4.3)",
+    )
+    language_reduction: int = Field(
+        default=2,
+        ge=1,
+        description="the encoder's hidden size divided by that of the language adapters (section 5.2: 2)",
+    )
+    invertible_reduction: int = Field(
+        default=2,
+        ge=1,
+        description="the same for the two halves of the invertible adapter, whose inputs have half the hidden size",
+    )
+    task_reduction: int = Field(
+        default=16,
+        ge=1,
+        description="the same for the task adapters (section 5.2: 16)",
+    )
+    activation: Literal["relu", "gelu", "gelu_new"] = Field(
+        default="relu",
+        description="the activation of all adapters. The published adapters of XLM-R have relu, as in the paper; most of "
+        "those of mBERT have gelu_new",
+    )
+    wiring: Literal["library", "paper"] = Field(
+        default="library",
+        description="how the task adapter follows the language adapter: as in the library whose weights are published, or "
+        "as in equations 1 and 2",
+    )
+    pre_norm: Literal["sum", "norm"] = Field(
+        default="sum",
+        description="what adapters read in encoders whose layers have their LayerNorms before the blocks, as those of "
+        "ModernBERT and EuroBERT: the sum of the feed-forward block and its input, as in the library, or this "
+        "sum after the LayerNorm that reads it next. The paper has no such layers",
+    )
+    inverse: bool = Field(
+        default=True,
+        description="whether the inverse of the invertible adapter comes before the decoder of the language-modelling "
+        "head",
+    )
+    lm_head: Literal["trained", "frozen"] = Field(
+        default="trained",
+        description="whether MLM runs train the dense layer and the bias of the language-modelling head, as the library "
+        "does. The decoder, whose weights are the frozen embeddings in most encoders, stays as it is. The "
+        "paper does not say",
+    )
+    leave_out_last: bool = Field(
+        default=False,
+        description="whether the last layer has no adapters, neither of a language nor of a task, as in MAD-X 2.0 "
+        "(Pfeiffer et al. 2021). Language adapters that were trained with one in the last layer are used "
+        "without it",
+    )
+    init: Literal["bert", "identity"] = Field(
+        default="bert",
+        description="weights are drawn like those of BERT, as in the library; or such that the adapters change nothing at "
+        "first",
+    )
 
-    def __post_init__(self) -> None:
-        check_choice(self, "tune", ("task", "language", "encoder"))
-        check_choice(self, "activation", ("relu", "gelu", "gelu_new"))
-        check_choice(self, "wiring", ("library", "paper"))
-        check_choice(self, "pre_norm", ("sum", "norm"))
-        check_choice(self, "lm_head", ("trained", "frozen"))
-        check_choice(self, "init", ("bert", "identity"))
-        for name in ("language", "invertible", "inverse", "leave_out_last"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise ValueError(f"option {name} must be true or false, got {value!r}")
-        for name in ("language_reduction", "invertible_reduction", "task_reduction"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(
-                    f"option {name} divides the encoder's hidden size: it must be a whole number from 1 up, got {value!r}"
-                )
+    @model_validator(mode="after")
+    def _something_trains(self) -> Self:
         if self.tune == "language" and not (self.language or self.invertible):
             raise ValueError(
                 "with `tune: language`, `language: false` and `invertible: false` no adapter is left to train: "
                 "set one of the last two to true"
             )
+        return self
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """An X-MOD has modules where adapters would be. Layers with a LayerNorm after their feed-forward block have no other one for

@@ -1,48 +1,51 @@
 """The method X-MOD (Pfeiffer et al. 2022, section 3): fine-tuning, and adding languages after pre-training."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from xlgrid.heads.families import ADDED, EMBEDDINGS, is_embedding, module_of
-from xlgrid.methods.method import Method, check_choice, is_head, of_encoders_only
+from xlgrid.methods.method import Method, is_head, of_encoders_only
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
 class XMod(Method):
     """Runs on a task train the shared weights; MLM runs add a language to an encoder (section 3).
 
     The method is for encoders with a module for each language, for SHARED, and for encoders without modules, which differ in
     the modules that there are to freeze or to add.
-
-    Attributes:
-        tune: `shared` trains the head and all weights but modules and embeddings. `language`, for MLM runs, trains what a
-            new language needs: a module, except on encoders that have none for languages; word embeddings; and position
-            embeddings (footnote 6).
-        overlap: the word embeddings of tokens that the encoder's tokenizer has, too, are copied from the encoder, or drawn at
-            random like those of all other tokens. With `tune: language`.
-        embedding_norm: whether the LayerNorm of the embeddings trains, about which the paper says nothing. With
-            `tune: language`.
     """
 
-    tune: Literal["shared", "language"] = "shared"
-    overlap: Literal["copy", "random"] = "copy"
-    embedding_norm: Literal["frozen", "trained"] = "frozen"
+    tune: Literal["shared", "language"] = Field(
+        default="shared",
+        description="`shared` trains the head and all weights but modules and embeddings. `language`, for MLM runs, "
+        "trains what a new language needs: a module, except on encoders that have none for languages; word "
+        "embeddings; and position embeddings (footnote 6)",
+    )
+    overlap: Literal["copy", "random"] = Field(
+        default="copy",
+        description="the word embeddings of tokens that the encoder's tokenizer has, too, are copied from the encoder, or "
+        "drawn at random like those of all other tokens. With `tune: language`",
+    )
+    embedding_norm: Literal["frozen", "trained"] = Field(
+        default="frozen",
+        description="whether the LayerNorm of the embeddings trains, about which the paper says nothing. With `tune: "
+        "language`",
+    )
 
-    def __post_init__(self) -> None:
-        check_choice(self, "tune", ("shared", "language"))
-        check_choice(self, "overlap", ("copy", "random"))
-        check_choice(self, "embedding_norm", ("frozen", "trained"))
-        idle = [name for name in ("overlap", "embedding_norm") if getattr(self, name) != getattr(XMod, name)]
+    @model_validator(mode="after")
+    def _embeddings_train(self) -> Self:
+        idle = [name for name in self.model_dump(exclude_defaults=True) if name != "tune"]
         if self.tune == "shared" and idle:
             raise ValueError(
                 f"{' and '.join(idle)}: with `tune: shared` the embeddings do not train: leave out the option, or set it in the "
                 "method with `tune: language`"
             )
+        return self
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         return of_encoders_only(config)

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_fixture import of_encoder
-
-from xlgrid.study import check_encoders
+from study_fixture import misfits, of_encoder
 
 
 @pytest.mark.parametrize(
@@ -23,18 +21,18 @@ from xlgrid.study import check_encoders
     ],
 )
 def test_a_method_that_is_not_for_the_family_of_an_encoder_is_refused(hub: str, base: str, problem: str) -> None:
-    [message] = check_encoders.families(of_encoder({"base": base}, {"hub": hub}))
+    [message] = misfits(of_encoder({"base": base}, {"hub": hub}))
     assert message.startswith("grids.g: ") and problem in message
-    assert [*check_encoders.families(of_encoder({"base": base}, {"hub": "FacebookAI/xlm-roberta-base"}))] == []
+    assert misfits(of_encoder({"base": base}, {"hub": "FacebookAI/xlm-roberta-base"})) == []
 
 
 def test_adapters_behind_a_norm_that_the_layers_of_an_encoder_lack_are_refused() -> None:
     method = {"base": "madx", "options": {"pre_norm": "norm", "language": False, "invertible": False}}
-    [problem] = check_encoders.families(of_encoder(method, {"hub": "FacebookAI/xlm-roberta-base"}))
+    [problem] = misfits(of_encoder(method, {"hub": "FacebookAI/xlm-roberta-base"}))
     assert (
         "option pre_norm is for encoders whose layers have LayerNorms before their blocks, got xlm-roberta" in problem
     )
-    assert [*check_encoders.families(of_encoder(method, {"hub": "jhu-clsp/mmBERT-base"}))] == []
+    assert misfits(of_encoder(method, {"hub": "jhu-clsp/mmBERT-base"})) == []
 
 
 @pytest.mark.parametrize(
@@ -61,5 +59,5 @@ def test_the_files_of_a_type_that_is_not_listed_tell_what_fits(
     (tmp_path / "config.json").write_text(json.dumps(sizes | config))
     options = {"language": False, "invertible": True} if base == "madx" else {}
     described = of_encoder({"base": base, "options": options}, {"path": str(tmp_path), "tokenizer": "own"})
-    messages = [*check_encoders.families(described)]
+    messages = misfits(described)
     assert [problem in message for message in messages] == [True] if problem else messages == []
