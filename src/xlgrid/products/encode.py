@@ -142,7 +142,7 @@ class Tokens(Product):
         options = given.model_dump() if isinstance(given, mlm.Options) else {}
         # Only a text needs the split here. Other data have a separate file for each split.
         options = options | {"split": self.split} if entry.from_text else options
-        # Cells read the settings of evaluation from the tokens.
+        # Cells read the options of the head from the tokens.
         if evaluated := given.model_dump(mode="json", include={*head.options.model_fields}, exclude_none=True):
             options["options"] = shlex.quote(json.dumps(evaluated, separators=(",", ":"), ensure_ascii=False))
         return {
@@ -150,7 +150,6 @@ class Tokens(Product):
             "columns": columns_of(entry),
             "max_length": entry.max_length,
             "separators": "--one-separator" if entry.separators == "one" else "",
-            "stride": f"--stride {entry.stride}" if head.has_stride else "",
             "text": " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items()),
         }
 

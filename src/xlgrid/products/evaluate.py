@@ -1,10 +1,12 @@
 """Cells: one evaluation each."""
 
+import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.heads.families import EMBEDDINGS
-from xlgrid.languages.sources import Source, Target, accompanied
+from xlgrid.languages.sources import Source, Target, accompanied, unaccompanied
 from xlgrid.products.encode import Encoder, Tokens
 from xlgrid.products.product import Inputs
 from xlgrid.products.train import OfGrids, Run, inputs_on_text
@@ -102,6 +104,15 @@ class Cell(OfGrids, _CellAxes):
         method = plan.study.methods[self.method].method
         is_exchanged = any(map(method.is_language_specific, EMBEDDINGS))
         return super().mlm_runs(plan.study) if is_exchanged else self.mlm_runs(plan.study)
+
+    def check_tokens(self, path: str | Path) -> None:
+        """Raise a ValueError if a file in results/ has the tokens of another language than the cell's target."""
+        tokens = Tokens.parse(os.path.relpath(path))
+        if tokens and (language := unaccompanied(tokens.language)[0]) != self.target.data:
+            raise ValueError(
+                f"the cell has the target {self.target}, and {path} has tokens of {language}: name the tokens of the target, or "
+                "another cell"
+            )
 
     def tokens(self, plan: "Plan") -> Tokens:
         """The tokens on which the cell is evaluated."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveInt, ValidationError, model_validator
 
 from xlgrid.base.chains import chain
 from xlgrid.base.names import among
@@ -84,9 +84,6 @@ class TaskEntry(Columns):
         description="for methods with the option `parallel`: another task of the study with this head. Its test set in a "
         "language has the test examples of this task in that language, translated into the language of parallel "
         "examples. Absent: the parallel examples are this task's own test set in the language of parallel examples",
-    )
-    stride: NonNegativeInt = Field(
-        128, description="tokens that two windows of a long context share (heads `span` and `span-mlqa`)"
     )
     separators: Literal["tokenizer", "one"] = Field(
         "tokenizer",

@@ -499,7 +499,7 @@ def test_tsv_without_a_header_is_data_of_two_sentences(tmp_path):
     source = {"local": f"{tmp_path}/{{split}}.tsv.gz", "columns": ["premise", "hypothesis", "_", "label"]}
     assert fetched("xnli", source, tmp_path) == [{"premise": 'a "quoted', "hypothesis": "b", "label": "neutral"}] * 2
     with pytest.raises(
-        ValueError, match=r"test\.tsv\.gz has no column 'premise'.*`columns` names those of a file without"
+        ValueError, match=r"test\.tsv\.gz has no column 'premise'.*`columns` names the columns of a file without"
     ):
         fetched("xnli", {"local": source["local"]}, tmp_path)
 

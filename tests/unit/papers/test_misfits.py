@@ -17,7 +17,7 @@ from study_fixture import misfits, of_encoder
             "with `tune: bitfit` the method trains biases, and the encoder, of type eurobert",
         ),
         ("microsoft/mdeberta-v3-base", "structured-dropout", "which an encoder of type deberta-v2 does not use"),
-        ("facebook/xmod-base", "madx", "adapters are for encoders without modules for languages, got one of type xmod"),
+        ("facebook/xmod-base", "madx", "adapters need an encoder without modules for languages, got one of type xmod"),
     ],
 )
 def test_a_method_that_is_not_for_the_family_of_an_encoder_is_refused(hub: str, base: str, problem: str) -> None:
@@ -30,7 +30,7 @@ def test_adapters_behind_a_norm_that_the_layers_of_an_encoder_lack_are_refused()
     method = {"base": "madx", "options": {"pre_norm": "norm", "language": False, "invertible": False}}
     [problem] = misfits(of_encoder(method, {"hub": "FacebookAI/xlm-roberta-base"}))
     assert (
-        "option pre_norm is for encoders whose layers have LayerNorms before their blocks, got xlm-roberta" in problem
+        "option pre_norm needs an encoder whose layers have LayerNorms before their blocks, got xlm-roberta" in problem
     )
     assert misfits(of_encoder(method, {"hub": "jhu-clsp/mmBERT-base"})) == []
 
@@ -38,11 +38,11 @@ def test_adapters_behind_a_norm_that_the_layers_of_an_encoder_lack_are_refused()
 @pytest.mark.parametrize(
     ("config", "base", "problem"),
     [
-        ({"model_type": "nomic_bert"}, "madx", "grids.g: method m, encoder e: adapters are for encoders of the types"),
+        ({"model_type": "nomic_bert"}, "madx", "grids.g: method m, encoder e: adapters need an encoder of type"),
         (
             {"model_type": "big_bird"},
             "structured-dropout",
-            "structured attention is for encoders of the types bert",
+            "structured attention needs an encoder of type bert",
         ),
         (
             {"model_type": "xlm", "emb_dim": 16, "n_heads": 2},

@@ -1,4 +1,5 @@
-"""The masks of structured attention, drawn by the methods' own code (Foroutan et al. 2023, figures 2 and 3)."""
+"""Figures of the masks of structured attention, computed by the code of the methods (Foroutan et al. 2023, figures 2,
+3)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -19,16 +20,17 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 FIRST = "first"
-# The parts of a matrix; the row and the column of the first token are in neither of the other two.
+# The parts of a matrix. The row and the column of the first token belong to neither of the other two.
 PARTS = ("within a segment", "between the two", "first token")
-# Tokens of the context, of which [CLS] is the first, and of the question; and the seed that decides which cells are masked.
+# The numbers of tokens of the context, including [CLS], and of the question; and the seed that decides which cells are
+# masked.
 CONTEXT, QUESTION, SEED = 7, 5, 1
-# Inches of one cell of a mask.
+# The size of a cell of a mask in inches.
 CELL = 0.17
 
 
 class Masks(Exhibit):
-    """M1 and M2 of methods with structured attention, as a step of training draws them; needs no results."""
+    """The masks M1 and M2 of methods with structured attention in one training step. The exhibit needs no results."""
 
     kind: Literal["masks"] = "masks"
     methods: tuple[str, ...] = Field(min_length=1, description="methods of the study with structured attention")
@@ -46,14 +48,14 @@ class Masks(Exhibit):
         return Rendering(self.sheet(weights), weights, partial(draw, weights, self.title))
 
     def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":
-        """Each weight of each mask of one input in two languages, as a step of training draws it.
+        """The weights of the masks of one input in two languages in one training step.
 
         Args:
             methods: name -> method of the study.
 
         Returns:
-            Columns `method`, `mask` (M1, M2), `query` and `key` (tokens: `first`, then c2, c3, ... of the context, then q1,
-            q2, ... of the question), `kept` (1, or 0 where the weight is masked).
+            A row per weight, with the columns `method`, `mask` (M1, M2), `query` and `key` (the tokens `first`, c2, c3,
+            ... of the context, and q1, q2, ... of the question), and `kept` (1, or 0 if the weight is masked).
         """
         import numpy as np
         import pandas as pd
@@ -68,7 +70,7 @@ class Masks(Exhibit):
         for name in self.methods:
             method = methods[name].method
             segments = Segments(np.array([CONTEXT]), ("a", "b"), np.array([[0, 1]], np.int16), length)
-            # Drawing a figure must not change what others draw from this generator.
+            # A figure must not change the state of torch's global generator.
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(SEED)
                 masks = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
@@ -81,7 +83,7 @@ class Masks(Exhibit):
         return pd.DataFrame(rows)
 
     def sheet(self, weights: "pd.DataFrame") -> "Sheet":
-        """A table of the share of weights that each mask keeps, in percent, from the weights that `weights` returns."""
+        """A table of the share of weights that each mask keeps, in percent, from the result of `weights`."""
         from xlgrid.exhibits.drawing.sheet import Sheet, number
 
         questions = weights[["query", "key"]].map(lambda token: token[0] == "q")
@@ -100,10 +102,11 @@ class Masks(Exhibit):
 
 
 def draw(weights: "pd.DataFrame", title: str = "") -> "Axes":
-    """A panel for each mask, queries as rows and keys as columns: black where attention is, white where it is masked.
+    """Draw a panel for each mask, with queries as rows and keys as columns. Cells with attention are black, masked
+    cells are white.
 
     Args:
-        weights: as `Masks.weights` returns them.
+        weights: the result of `Masks.weights`.
 
     Returns:
         The first panel.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Structured(Method):
-    """A method with structured self-attention, whose option `tune` names the parameters that train."""
+    """A method with structured self-attention. Its option `tune` selects the parameters that train."""
 
     # The names of the masks of a layout, in their order.
     masks: ClassVar[tuple[str, ...]]
@@ -26,12 +26,12 @@ class Structured(Method):
         return self.arrange(tokens.segments(rows), device, training)
 
     def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
-        """The layout of a batch with inputs in two languages; nothing for other batches."""
+        """The layout of a batch with inputs in two languages; empty for other batches."""
         raise NotImplementedError
 
 
 class StructuredDropout(Structured):
-    """Training does not see some of the attention between context and question (section 4.1, figure 2)."""
+    """Attention dropout between context and question in training (section 4.1, figure 2)."""
 
     masks: ClassVar[tuple[str, ...]] = ("M1",)
 
@@ -47,7 +47,7 @@ class StructuredDropout(Structured):
     )
     bridge: bool = Field(
         default=True,
-        description="the first token always attends to all tokens, and all tokens attend to it",
+        description="whether the first token always attends to all tokens, and all tokens to it",
     )
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
@@ -63,21 +63,21 @@ class StructuredDropout(Structured):
         return BitFit().trains(name) if self.tune == "bitfit" else True
 
     def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
-        """The layout of a batch with inputs in two languages in training; evaluation sees all attention."""
+        """The layout of a batch with inputs in two languages in training; evaluation has no masks."""
         if not (training and segments.switched.any()):
             return {}
         return {"layout": layout(segments, device, self.p_mask, bridge=self.bridge)}
 
 
 class CrossQuery(Structured):
-    """Attention between context and question, in two languages, has a query of its own, Q_cross (section 4.1, figure 3)."""
+    """A second query, Q_cross, for attention between context and question in two languages (section 4.1, figure 3)."""
 
     masks: ClassVar[tuple[str, ...]] = ("M1", "M2")
 
     tune: Literal["bitfit", "full-ft", "query"] = Field(
         default="bitfit",
-        description="the parameters that train. BitFit's biases include those of Q_cross, as in the authors' code; "
-        "`query` is Q_cross alone, for MLM runs (section 4.2)",
+        description="the parameters that train. BitFit's biases include the biases of Q_cross, as in the authors' "
+        "code; `query` trains only Q_cross, for MLM runs (section 4.2)",
     )
     swap: Literal["weight", "weight+bias"] = Field(
         default="weight",
@@ -93,24 +93,25 @@ class CrossQuery(Structured):
     )
     evaluate: Literal["strict", "sampled"] = Field(
         default="strict",
-        description="the masks of evaluation: `strict`, in which all cells of the other query are masked (the authors' "
-        "code), or `sampled`, with p_mask as in training (the paper does not say)",
+        description="the masks of evaluation: with `strict`, all cells of the other query are masked (the authors' "
+        "code); with `sampled`, they are masked with p_mask as in training (the paper does not specify this)",
     )
     bridge: bool = Field(
         default=True,
-        description="the row and the column of the first token have both queries",
+        description="whether the row and the column of the first token have both queries",
     )
     overlap: Literal["add", "halve"] = Field(
         default="add",
-        description="in cells with both queries, their exponentials are added (the formula and the code), or halved "
-        "first",
+        description="whether the exponentials of cells with both queries are added (the formula and the code), or "
+        "halved first",
     )
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         return misfit(config, self.tune)
 
     def install(self, model: "PreTrainedModel") -> None:
-        """Q_cross is at first a copy of Q, so that only the cells with both queries change, which count twice."""
+        """Add Q_cross to all layers. It begins as a copy of Q, so that only cells with both queries change, which count
+        twice."""
         from xlgrid.papers.foroutan2023.structured import install
 
         check_fits(self, model)
@@ -136,15 +137,15 @@ class CrossQuery(Structured):
 
 
 def misfit(config: Mapping[str, Any], tune: str) -> str | None:
-    """As `Method.misfit`, for an option `tune`."""
+    """The result of `Method.misfit` for a value of the option `tune`."""
     if problem := of_encoders_only(config):
         return problem
     kind = config["model_type"]
     if not FAMILIES.get(kind, BERT).attention:
         return (
-            f"structured attention takes the place of the attention function of transformers, which an encoder of type {kind} does not use, "
-            "because the scores of its attention have terms for positions: take an encoder of another type, or the methods full-ft, bitfit "
-            "and madx"
+            f"structured attention replaces the attention function of transformers, which an encoder of type {kind} "
+            "does not use, because its attention scores have terms for positions: use an encoder of another type, or "
+            "the methods full-ft, bitfit and madx"
         )
     if tune != "bitfit":
         return None
@@ -155,8 +156,8 @@ def layout(segments: Segments, device: "torch.device", p_mask: float, **options:
     """The `xlgrid.papers.foroutan2023.structured.Layout` of a batch.
 
     Args:
-        p_mask: the probability that a cell is masked which the strict masks do not have. Torch's generator draws.
-        options: `bridge` and `overlap` of the layout.
+        p_mask: the probability that a cell outside of the strict masks is masked. Torch's generator draws these cells.
+        options: the options `bridge` and `overlap` of the layout.
     """
     import torch
 

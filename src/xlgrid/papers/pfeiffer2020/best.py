@@ -1,4 +1,4 @@
-"""The source that transfers best to each target, as a table."""
+"""A table of the source that transfers best to each target."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class Best(OfCells):
-    """For each target and method the source that transfers best, among those not trained on it, by the mean over seeds."""
+    """A table of the source with the best mean over seeds for each target and method, among sources not trained on this
+    target."""
 
     kind: Literal["best"] = "best"
 
@@ -25,15 +26,17 @@ class Best(OfCells):
     def sheet(self, cells: "pd.DataFrame") -> "Sheet":
         """A row per target, a column per method; each entry is a source and its mean over complete seeds.
 
-        Sources that are trained on the target, in a mix too, are left out. Among equal sources the first in the study is best.
+        Sources that are trained on the target, alone or in a mix, are left out. If sources have equal means, the first
+        one in the study is best.
 
         Returns:
-            A sheet whose entries have `target`, `column`, `source` ("" where no source has a complete seed), `mean`, `sd`, `next`
-            (the second-best source) and its `next_mean`, `n_sources` (with all of their seeds), `n_sources_expected`.
+            A sheet whose entries have `target`, `column`, `source` ("" if no source has a complete seed), `mean`, `sd`,
+            `next` (the second-best source) and its `next_mean`, `n_sources` (with all of their seeds) and
+            `n_sources_expected`.
 
         Raises:
-            ValueError: the selection is empty, or an entry would mix tasks, encoders, methods or metrics, or metrics of which
-                one is better when higher and one when lower.
+            ValueError: the selection is empty; or an entry would mix tasks, encoders, methods or metrics, or metrics
+                that differ in whether higher is better.
         """
         import pandas as pd
 
@@ -61,11 +64,11 @@ class Best(OfCells):
         ]
         notes = [
             *about(others),
-            "The source, not trained on the target, with the best mean over complete seeds; in brackets the mean of the next "
-            "minus that of the best.",
+            "The source, not trained on the target, with the best mean over complete seeds; in brackets, the mean of "
+            "the second-best source minus the mean of the best.",
         ]
         if any(row["state"] == "incomplete" for row in rows):
-            notes.append("† not all sources have all of their seeds: another may be better.")
+            notes.append("† some sources lack some of their seeds, so another source may be better.")
         if any(row["state"] == "missing" for row in rows):
             notes.append("– no source has a complete seed.")
         columns = [(str(column),) for column in order["method"]]
@@ -73,7 +76,7 @@ class Best(OfCells):
 
 
 def _entry(candidates: "pd.DataFrame", higher_is_better: bool, digits: int) -> dict[str, Any]:
-    """The best of some sources, and what is printed of it."""
+    """The entry of the best of some sources, with its text and hover text."""
     from xlgrid.exhibits.drawing.sheet import PRINTED, number
 
     complete = int((candidates["n_seeds"] == candidates["n_seeds_expected"]).sum())

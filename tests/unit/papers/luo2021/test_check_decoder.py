@@ -40,7 +40,7 @@ def test_translations_are_of_pairs_and_by_methods_for_encoder_decoders(tmp_path:
         (
             "decoder: last-1",
             "decoder: last-9",
-            r"grids\.mt: method last, encoder mini: option decoder: last-9 takes 9 layers, and the encoder has",
+            r"grids\.mt: method last, encoder mini: option decoder: last-9 needs 9 layers, but the encoder has",
         ),
     ],
 )

@@ -178,16 +178,16 @@ def test_tokens_without_parallel_examples_are_refused(tmp_path: Path, encoder: P
     read = batches.read(write(tmp_path / "t.arrow", [[5, 6]]), "fr")
     with pytest.raises(ValueError, match="the tokens have no parallel examples"):
         PlugIn().forward_arguments(read, np.array([0]), torch.device("cpu"), False)
-    with pytest.raises(ValueError, match="reads each input with a parallel example"):
+    with pytest.raises(ValueError, match="needs a parallel example for each input"):
         installed(encoder, "sequence")(**pairs()[0])
 
 
 def test_encoders_without_cross_attention_and_other_heads_are_refused(encoder: Path) -> None:
     for kind in ("xlmr-sequence", "bert-sequence"):
-        with pytest.raises(ValueError, match="takes an encoder with cross-attention, which this one lacks"):
+        with pytest.raises(ValueError, match="needs an encoder with cross-attention, which this one lacks"):
             PlugIn().install(other_model(kind))
     for head in ("choice", "mlm"):
-        with pytest.raises(ValueError, match="plug-in is for the heads of sequences, tokens and spans"):
+        with pytest.raises(ValueError, match="plug-in supports the heads of sequences, tokens and spans"):
             PlugIn().install(load_model(encoder, HEADS[head], 0))
     with pytest.raises(ValueError, match="leave out `start`"):
         PlugIn().check_start(make("full-ft", {}))

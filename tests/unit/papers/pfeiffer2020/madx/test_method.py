@@ -91,7 +91,7 @@ def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict
 
 
 def test_an_mlm_run_without_adapters_is_refused() -> None:
-    with pytest.raises(ValueError, match="no adapter is left to train"):
+    with pytest.raises(ValueError, match="there is no adapter to train"):
         make("madx", {"tune": "language", "language": False, "invertible": False})
 
 

@@ -15,7 +15,7 @@ def test_a_cell_names_the_embeddings_of_an_added_language() -> None:
 
 
 def test_options_of_mlm_runs_are_not_for_runs_on_a_task() -> None:
-    with pytest.raises(ValueError, match="overlap: with `tune: shared` the embeddings do not train"):
+    with pytest.raises(ValueError, match="overlap: embeddings do not train with `tune: shared`"):
         make("xmod", {"overlap": "random"})
 
 
