@@ -16,7 +16,7 @@ from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import ALL_ARCHITECTURES
 from xlgrid.data import tokenizer
 from xlgrid.methods import ALL_METHODS, Method
-from xlgrid.study import encoders
+from xlgrid.study import encoders, starts
 from xlgrid.study.schema import Study
 from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.imported import ALL_IMPORTED
@@ -172,7 +172,9 @@ KINDS = {
 
 # Class of one of several kinds of entries -> what tells it from the others.
 MEMBERS = KINDS | NAMES
-MEMBERS |= {kind.__name__: key for kinds in (encoders.MEMBERS, tokenizer.MEMBERS) for key, kind in kinds.items()}
+MEMBERS |= {
+    kind.__name__: key for kinds in (encoders.MEMBERS, tokenizer.MEMBERS, starts.MEMBERS) for key, kind in kinds.items()
+}
 # The key that the entries of a class require tells them from the others.
 MEMBERS |= {
     name: model["required"][0]

@@ -106,7 +106,7 @@ class Method(Strict):
     def is_language_specific(self, name: str) -> bool:
         """Whether the parameter `name` belongs to a language.
 
-        If the target of a cell has an MLM run of its own (`Start.at`), the cell loads language-specific parameters from
+        If the target of a cell has an MLM run of its own (`at` of its `start`), the cell loads language-specific parameters from
         that MLM run, and all other parameters from the run that it evaluates. Without such an MLM run, embeddings that
         are language-specific are the encoder's.
         """

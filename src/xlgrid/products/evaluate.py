@@ -14,7 +14,7 @@ from xlgrid.products.train import OfGrids, Run, inputs_on_text
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
-    from xlgrid.training.recipe import Start
+    from xlgrid.study.starts import StartEntry
 
 
 class _CellAxes(NamedTuple):
@@ -91,8 +91,8 @@ class Cell(OfGrids, _CellAxes):
         # A study has many cells, so this checks only the run of each cell, not its other inputs.
         return self.run in plan.results and plan.owned(self.run) == self.run
 
-    def _text(self, start: "Start") -> str | None:
-        return start.of_target(self.target.data, self.source.data) if start.at == "both" else super()._text(start)
+    def _text(self, start: "StartEntry") -> str | None:
+        return start.of_cell(self.source, self.target.data)
 
     def mlm_runs(self, study: "Study") -> list[Run]:
         """The MLM runs with which the run of the cell began, and then the MLM runs of the target."""

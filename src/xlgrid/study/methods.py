@@ -8,14 +8,12 @@ from pydantic import Field, GetJsonSchemaHandler, model_validator
 
 from xlgrid.base.chains import chain, first_mistakes
 from xlgrid.base.keys import apart, describe
-from xlgrid.base.names import among, unknown
 from xlgrid.base.settings import Strict
 from xlgrid.heads import HEADS
-from xlgrid.languages.sources import NONE, Source, Target
+from xlgrid.languages.sources import NONE
 from xlgrid.methods import Method, make
-from xlgrid.study.languages import LANGUAGE
+from xlgrid.study.starts import AnyStart
 from xlgrid.training.imported import ALL_IMPORTED, ImportedRuns
-from xlgrid.training.recipe import Start
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -31,7 +29,7 @@ class MethodEntry(Strict):
     options: dict[str, float | int | str | bool] = Field(
         {}, description="options of the base that differ from the defaults"
     )
-    start: Start | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
+    start: AnyStart | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
     # What the key of a package says about runs that are not trained; at most one.
     imported: ImportedRuns | None = None
 
@@ -76,23 +74,9 @@ class MethodEntry(Strict):
         place = f"methods.{name}"
         return first_mistakes(
             (f"{place}.{problem}" for problem in (self.imported.problems(self.method) if self.imported else ())),
-            self._problems_of_names(study, f"{place}.start"),
+            self.start.problems(study, f"{place}.start") if self.start else (),
             self._problems_of_begin(study, name),
         )
-
-    def _problems_of_names(self, study: "Study", place: str) -> Iterator[str]:
-        """The start names a task, a method and languages of the study."""
-        if not (start := self.start):
-            return
-        texts = [name for name, entry in study.tasks.items() if not entry.task.head.has_cells]
-        if start.task not in texts:
-            yield (
-                f"{place}.task: {unknown('task of kind `mlm`', start.task, texts)}: add `{start.task}: "
-                "{kind: mlm}` to `tasks`, or name another"
-            )
-        yield from among(f"{place}.method", "method", [start.method], study.methods)
-        named = [*map(Target, start.pairs), *(Source(start.source).parts if start.source else ())]
-        yield from among(place, LANGUAGE, [code for part in named for code in part.languages], study.languages)
 
     def _problems_of_begin(self, study: "Study", name: str) -> Iterator[str]:
         """The MLM runs train the weights that this method does not train, and do not begin with one another in a circle."""
@@ -158,7 +142,7 @@ class MethodEntry(Strict):
                 f"{place}.method: {name}, with its options {self.options}, is for MLM runs and trains no "
                 "head: name a method that begins with it"
             )
-        if axes.checkpoints and (start is None or start.source or start.at != "both"):
+        if axes.checkpoints and not (start and start.follows_targets):
             yield (
                 f"{place}.checkpoints: cells of method {name} are not evaluated with the MLM runs of their targets: "
                 "leave the method out of this grid, or give it a `start` without `source` and `at`"
@@ -168,23 +152,22 @@ class MethodEntry(Strict):
         sources, targets = study.sources(axes), study.targets(axes)
         wrong: list[str] = [source for source in sources if len(source.parts) > 1 or source.parts[0].is_pair]
         wrong += [target for target in targets if target.is_pair]
-        if start.at == "target" and wrong:
+        if start.is_aimed and wrong:
             yield (
                 f"{place}: runs of method {name} begin with the MLM run of their target, so that sources and targets "
                 f"must be single languages: leave out {', '.join(dict.fromkeys(wrong))}"
             )
             return
-        without: list[Target] = []
-        for source in sources:
-            try:
-                without += source.parts if start.of_source(source) is None else []
-            except ValueError as error:
-                yield f"{place}.source: method {name}: {error}"
-        if start.at == "both" and start.missing == "none":
-            without += [target for target in targets if start.of_target(target, sources[0]) is None]
+        try:
+            without = [part for source in sources if start.of_source(source) is None for part in source.parts]
+            if start.follows_targets:
+                without += [target for target in targets if start.of_target(target, sources[0]) is None]
+        except ValueError as error:
+            yield f"{place}.source: method {name}: {error}"
+            return
         if without and self.method.needs_start:
             parts = ", ".join(dict.fromkeys(without))
             yield (
                 f"{place}: method {name} has no MLM run of {parts}, so that some of its weights would stay untrained: "
-                f"add {parts} to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave {parts} out here"
+                f"add {parts} to `pairs` of its `start`, which has {', '.join(start.parts)}, or leave {parts} out here"
             )

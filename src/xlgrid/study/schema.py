@@ -28,8 +28,9 @@ from xlgrid.study.grids import Grid
 from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.methods import MethodEntry
 from xlgrid.study.replace import Replace, merge
+from xlgrid.study.starts import StartEntry
 from xlgrid.study.tasks import TaskEntry
-from xlgrid.training.recipe import Recipe, Start, Training
+from xlgrid.training.recipe import Recipe, Training
 
 
 class TrainingEntry(Strict):
@@ -180,7 +181,7 @@ class Study(Strict):
             )
         )
 
-    def starts(self, method: str) -> list[Start]:
+    def starts(self, method: str) -> list[StartEntry]:
         """The starts of a method, of the method of its MLM runs, and so on."""
         start = self.methods[method].start
         return [start, *self.starts(start.method)] if start else []
