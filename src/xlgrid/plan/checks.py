@@ -1,7 +1,6 @@
 """Collect the mistakes in a study that only its cells and runs show."""
 
 from collections.abc import Iterator
-from itertools import product
 from typing import TYPE_CHECKING
 
 from xlgrid.models.lm_head import lacking
@@ -25,7 +24,11 @@ def plan_problems(plan: "Plan") -> list[str]:
         *_products(plan),
         *_lm_heads(plan),
         *_derived_data(plan),
-        *_checkpoints(plan),
+        *(
+            problem
+            for name, grid in plan.study.grids.items()
+            for problem in grid.problems_of_checkpoints(plan.study, name)
+        ),
         *_methods(plan),
         *_exhibits(plan),
         *_claims(plan),
@@ -106,34 +109,6 @@ def _methods(plan: "Plan") -> Iterator[str]:
     """The mistakes that methods report for the plan."""
     for key, entry in plan.study.methods.items():
         yield from entry.method.problems_of_plan(plan, key)
-
-
-def _checkpoints(plan: "Plan") -> Iterator[str]:
-    """MLM runs keep the checkpoints for which the grids ask."""
-    study = plan.study
-    for name, grid in study.grids.items():
-        for encoder, method in product(grid.encoder, grid.method) if grid.checkpoints else ():
-            start = study.methods[method].start
-            assert start
-            if study.methods[start.method].imported:
-                yield (
-                    f"grids.{name}.checkpoints: cells of {method} are evaluated with the runs of method {start.method}, "
-                    "which are imported and have no steps: leave out `checkpoints`, or train these runs here"
-                )
-                continue
-            texts = {start.of_target(t, s): t for t, s in product(study.targets(grid), study.sources(grid))}
-            for text, target in texts.items():
-                if text is None:
-                    yield f"grids.{name}.checkpoints: method {method} has no MLM run for target {target}: leave {target} out"
-                    continue
-                kept = study.recipe(start.task, encoder, start.method, text, start.seed).training.checkpoints
-                if missing := [step for step in grid.checkpoints if step not in kept]:
-                    yield (
-                        f"grids.{name}.checkpoints: the MLM run of method {start.method} in {text} keeps "
-                        f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, missing))}: add them to the "
-                        f"`checkpoints` that `training` sets {{when: {{task: {start.task}, method: {start.method}}}}}"
-                    )
-                    break
 
 
 def _exhibits(plan: "Plan") -> Iterator[str]:
