@@ -163,5 +163,5 @@ def check_fits(method: Method, model: "PreTrainedModel") -> None:
 def of_encoders_only(config: Mapping[str, Any]) -> str | None:
     """Why a method whose modules are for encoders is not for a model, as `Method.misfit`."""
     if config.get("is_encoder_decoder"):
-        return "the method is for encoders, and the model of the task is an encoder-decoder: take full-ft or bitfit"
+        return "the method is for encoders, and the model of the task is an encoder-decoder: use full-ft or bitfit"
     return None
