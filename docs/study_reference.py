@@ -2,24 +2,21 @@
 
 `docs/reference/study.md` has every key of a study, and every option of methods and tasks, with type, default and
 meaning. `studies/study.schema.json` is what an editor needs to complete and check a study. Both follow from the
-pydantic models of `src/xlgrid/study/schema.py`; options of methods follow from the fields and docstrings of the classes
-in `src/xlgrid/methods/`.
+pydantic models of `src/xlgrid/study/schema.py` and of the methods and tasks.
 """
 
-import inspect
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from xlgrid.architectures import Architecture
 from xlgrid.architectures.scratch import ALL_ARCHITECTURES
 from xlgrid.data import tokenizer
 from xlgrid.methods import ALL_METHODS, Method
-from xlgrid.study import encoders
+from xlgrid.study import encoders, starts
 from xlgrid.study.schema import Study
 from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.imported import ALL_IMPORTED
@@ -175,7 +172,9 @@ KINDS = {
 
 # Class of one of several kinds of entries -> what tells it from the others.
 MEMBERS = KINDS | NAMES
-MEMBERS |= {kind.__name__: key for kinds in (encoders.MEMBERS, tokenizer.MEMBERS) for key, kind in kinds.items()}
+MEMBERS |= {
+    kind.__name__: key for kinds in (encoders.MEMBERS, tokenizer.MEMBERS, starts.MEMBERS) for key, kind in kinds.items()
+}
 # The key that the entries of a class require tells them from the others.
 MEMBERS |= {
     name: model["required"][0]
@@ -216,22 +215,6 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def attributes(method: type[Method]) -> tuple[str, dict[str, str]]:
-    """The docstring of a method before its attributes, and the meaning of each attribute."""
-    text, _, listed = inspect.cleandoc(method.__doc__ or "").partition("\n\nAttributes:\n")
-    meanings = {}
-    for entry in re.split(r"\n(?=    \w+: )", "\n" + listed):
-        name, _, meaning = entry.strip().partition(": ")
-        meanings[name] = escaped(meaning)
-    return text, meanings
-
-
-def option_type(annotation: Any) -> str:
-    if values := get_args(annotation):
-        return ", ".join(code(value) for value in values)
-    return {bool: "`true`, `false`", int: "whole number", float: "number", str: "text"}[annotation]
-
-
 def methods() -> Iterator[str]:
     """The sections about the options of methods."""
     yield (
@@ -239,20 +222,9 @@ def methods() -> Iterator[str]:
         "own](../how-to/method.md)."
     )
     for base, method in ALL_METHODS.own.items():
-        text, meanings = attributes(method)
-        if method is Method:
-            text = "Trains all weights."
-        hints = get_type_hints(method)
-        rows = [
-            (
-                f"`{field.name}`",
-                option_type(hints[field.name]),
-                "required" if field.default is MISSING else code(field.default),
-                meanings[field.name],
-            )
-            for field in fields(method)
-        ]
-        options = table(("Option", "Type", "Default", "Meaning"), rows) if rows else "It has no options."
+        schema = method.model_json_schema()
+        text = "Trains all weights." if method is Method else prose(schema["description"])
+        options = Page(schema | {"$defs": {}}).table(schema) if schema["properties"] else "It has no options."
         yield f"### `base: {base}`\n\n{text}\n\n{options}"
 
 
@@ -339,20 +311,6 @@ def options(model: Json, key: str, known: dict[str, Json], definitions: Json) ->
         definitions[f"options of {alike[0]}"] = of_any_study(json.loads(text))
         then = {"properties": {"options": of(f"#/$defs/options of {alike[0]}")}}
         model["allOf"].append({"if": {"properties": {key: {"enum": alike}}, "required": [key]}, "then": then})
-
-
-def method_options(method: type[Method]) -> Json:
-    hints = get_type_hints(method)
-    meanings = attributes(method)[1]
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
-    properties = {}
-    for field in fields(method):
-        values = get_args(hints[field.name])
-        said: Json = {"enum": [*values]} if values else {"type": kinds[hints[field.name]]}
-        if said.get("type") == "number":
-            said = {"type": ["number", "boolean"]}  # such as `shuffled: true`
-        properties[field.name] = said | {"description": meanings[field.name], "default": field.default}
-    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def of_any_study(schema: Any) -> Any:
@@ -457,7 +415,7 @@ def schema() -> Json:
     for name, keys in (("TrainingEntry", "set"), ("ScratchEncoder", "training"), ("EncoderWithHead", "training")):
         said = definitions[name]["properties"][keys]
         definitions[name]["properties"][keys] = {"description": said["description"], "$ref": "#/$defs/Training"}
-    of_methods = {base: method_options(method) for base, method in ALL_METHODS.own.items()}
+    of_methods = {base: method.model_json_schema() for base, method in ALL_METHODS.own.items()}
     of_tasks = {}
     for kind, task in ALL_TASKS.own.items():
         of_tasks[kind] = task.Options.model_json_schema()
@@ -479,7 +437,7 @@ def schema() -> Json:
         needed.add(section)
     of_whole["whole study"] = of_whole_study(study, needed)
     # The keys have descriptions, and the page has those of models.
-    for model in (study, *definitions.values()):
+    for model in (study, *definitions.values(), *of_methods.values()):
         model.pop("description", None)
     definitions = {name: or_null(of_any_study(model)) for name, model in definitions.items()}
     options(definitions["MethodEntry"], "base", of_methods, definitions)

@@ -188,14 +188,13 @@ rule tokens:
         columns=setting("columns", Tokens),
         max_length=setting("max_length", Tokens),
         separators=setting("separators", Tokens),
-        stride=setting("stride", Tokens),
         text=setting("text", Tokens),
     shell:
         r"""
         xlgrid tokenize {params.kind:q} {input.data:q} \
             --columns {params.columns:q} \
             --tokenizer {input.tokenizer:q} \
-            --max-length {params.max_length} {params.separators} {params.stride} {params.text} \
+            --max-length {params.max_length} {params.separators} {params.text} \
             --output {output:q} 2>{log:q}
         """
 

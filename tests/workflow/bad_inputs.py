@@ -185,7 +185,7 @@ DATA = (
     ),
     Bad(
         "no such column",
-        f"data topic: {TOPICS_FILE} has no column 'label', which sequence needs: ... (there are: text, labels); in `data`, `rename` gives",
+        f"data topic: {TOPICS_FILE} has no column 'label', which sequence needs: ... (there are: text, labels); in `data`, `rename` renames",
         file(TOPICS_FILE, TOPICS.replace("label", "labels")),
     ),
     Bad(

@@ -274,13 +274,13 @@ PARTS = (
         "an unknown option of a method",
         "tune: language",
         "tunes: language",
-        "methods.language: unknown option of method 'madx' 'tunes', did you mean 'tune'? (there are: tune, ",
+        "methods.language.options: unknown key 'tunes', did you mean 'tune'? (there are: tune, ",
     ),
     _in_study(
         "a wrong option of a method",
         "tune: language",
         "tune: tongue",
-        "methods.language: option tune must be one of task, language, encoder, got 'tongue'",
+        "methods.language.options.tune: unknown value 'tongue' (there are: task, language, encoder)",
     ),
     _in_study(
         "a wrong option of a task",

@@ -19,7 +19,7 @@ text: {sentences: 200}
 encoders:
   mini: {scratch: {kind: xlmr, languages: [qa1, qb1]}}
 tasks:
-  xquad: {kind: xquad, options: {n: 40}, max_length: 64, stride: 16}
+  xquad: {kind: xquad, options: {n: 40, stride: 16}, max_length: 64}
   own:
     kind: xquad
     max_length: 128

@@ -3,6 +3,6 @@
 `xlgrid.architectures.scratch` has all of them, also those of papers and of other installed packages.
 """
 
-from xlgrid.architectures.architecture import PRETRAINING, SHAPES, Architecture, Use
+from xlgrid.architectures.architecture import PRETRAINING, SHAPES, Architecture
 
-__all__ = ["PRETRAINING", "SHAPES", "Architecture", "Use"]
+__all__ = ["PRETRAINING", "SHAPES", "Architecture"]

@@ -1,8 +1,8 @@
 """The settings that a study writes for an encoder from scratch, and the methods of every architecture."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -27,18 +27,6 @@ SHAPES: dict[str, dict[str, Any]] = {
     "base": {"hidden": 768, "layers": 12, "heads": 12, "intermediate": 3072, "dropout": 0.1},
     "large": {"hidden": 1024, "layers": 24, "heads": 16, "intermediate": 4096, "dropout": 0.1},
 }
-
-
-class Use(NamedTuple):
-    """What a grid does with an encoder.
-
-    Attributes:
-        methods: name of a method -> its base, and whether its runs begin with the weights of an MLM run.
-        languages: codes of the sources and targets.
-    """
-
-    methods: Mapping[str, tuple[str, bool]]
-    languages: Collection[str]
 
 
 class Architecture(Strict):
@@ -160,11 +148,15 @@ class Architecture(Strict):
         """The languages that have a module in every layer."""
         return ()
 
-    def problems(self, use: Use) -> Iterator[tuple[str, str]]:
+    def problems(self, study: Any, grid: str) -> Iterator[tuple[str, str]]:
         """The mistakes in a grid that uses the encoder, as (key, problem). The key is empty if several keys are to
         blame.
 
         Heads and methods report their own mistakes elsewhere.
+
+        Args:
+            study: the study, whose names exist.
+            grid: the name of the grid.
         """
         yield from ()
 

@@ -16,8 +16,9 @@ def unknown(what: str, got: object, allowed: Iterable[object]) -> str:
         allowed: all names that exist; repeated names are listed once.
     """
     names = list(dict.fromkeys(map(str, allowed)))
-    near = difflib.get_close_matches(str(got), names, n=1, cutoff=0.5)
-    hint = f", did you mean {near[0]!r}?" if near else ""
+    by_letters = {name.casefold(): name for name in reversed(names)}
+    near = difflib.get_close_matches(str(got).casefold(), by_letters, n=1, cutoff=0.65)
+    hint = f", did you mean {by_letters[near[0]]!r}?" if near else ""
     return f"unknown {what} {str(got)!r}{hint} (there are: {', '.join(names) or 'none'})"
 
 

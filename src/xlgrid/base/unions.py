@@ -1,6 +1,6 @@
 """Entries of a study that can have one of several kinds. The keys of an entry tell which kind it is."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import BaseModel, BeforeValidator
@@ -9,44 +9,58 @@ from pydantic_core import PydanticCustomError
 from xlgrid.base.names import unknown
 
 
-def by_key(what: str, members: Mapping[str, type[BaseModel]]) -> BeforeValidator:
+def by_key(what: str, members: Mapping[str, type[BaseModel]], other: type[BaseModel] | None = None) -> BeforeValidator:
     """The validator of a union of schemas. An entry is read as the schema whose key stands in it, so that its mistakes are those of
     this schema alone.
 
     Args:
         what: an entry in words, such as "an encoder".
         members: key -> the schema of the entries that have this key. A key with the value null counts as absent.
+        other: the schema of the entries with none of these keys; None if there are no such entries.
     """
-    names = [_with_others(key, schema) for key, schema in members.items()]
-    known = f"{', '.join(names[:-1])} and {names[-1]}"
+    of_all = set.intersection(*(_required(schema) for schema in members.values()))
+    names = [_with_others(key, _required(schema) - of_all) for key, schema in members.items()]
+    known = f"{'at most' if other else 'exactly'} one of {', '.join(names[:-1])} and {names[-1]}"
+    schemas = [*members.values(), *([other] if other else [])]
 
     def read(fields: Any) -> Any:
         if not isinstance(fields, Mapping):
             return fields
         stated = {key: value for key, value in fields.items() if key not in members or value is not None}
         present = [key for key in members if key in stated]
-        if len(present) != 1:
-            raise ValueError(f"{what} has exactly one of {known}, got {' and '.join(present) or 'none'}")
-        schema = members[present[0]]
+        every_key = {key: None for schema in schemas for key in schema.model_fields}
+        if not present and (strange := [str(key) for key in stated if key not in every_key]):
+            raise _unknown_keys({key: unknown("key", key, every_key) for key in strange})
+        schema = members[present[0]] if len(present) == 1 else None if present else other
+        if schema is None:
+            advice = ": leave out all but one" * bool(present)
+            raise ValueError(f"{what} has {known}, got {' and '.join(present) or 'none'}{advice}")
         problems = {}
         for key in stated:
             if key not in schema.model_fields:
                 others = [f"`{other}`" for other, each in members.items() if key in each.model_fields]
                 problems[str(key)] = (
-                    f"key {key!r} is for {what} with {' or '.join(others)}, and this one has `{present[0]}`: leave it out"
+                    f"key {key!r} is for {what} with {' or '.join(others)}, and this one has {f'`{present[0]}`' if present else 'none'}: leave it out"
                     if others
                     else unknown("key", str(key), schema.model_fields)
                 )
         if problems:
-            raise PydanticCustomError(
-                "unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": problems}
-            )
+            raise _unknown_keys(problems)
         return schema.model_validate(stated)
 
     return BeforeValidator(read)
 
 
-def _with_others(key: str, schema: type[BaseModel]) -> str:
-    """A key, and the other keys that its schema requires."""
-    others = [name for name, field in schema.model_fields.items() if field.is_required() and name != key]
+def _unknown_keys(problems: Mapping[str, str]) -> PydanticCustomError:
+    """The error of keys, each with its problem."""
+    return PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": problems})
+
+
+def _required(schema: type[BaseModel]) -> set[str]:
+    return {name for name, field in schema.model_fields.items() if field.is_required()}
+
+
+def _with_others(key: str, required: Collection[str]) -> str:
+    """A key, and the other keys that its schema requires and others do not."""
+    others = sorted({*required} - {key})
     return f"{key} (with {' and '.join(others)})" if others else key

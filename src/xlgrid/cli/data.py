@@ -107,7 +107,6 @@ def tokenize(
     max_length: Annotated[int, typer.Option(help="the most tokens of an input")],
     output: Output,
     one_separator: OneSeparator = False,
-    stride: Annotated[int, typer.Option(help="the number of tokens that two windows of a long example share")] = 128,
     columns: Columns = "{}",
     split: Annotated[
         Literal["train", "dev", "test"] | None,
@@ -134,4 +133,4 @@ def tokenize(
     from xlgrid.data.tokenize import tokenize
 
     described, folder, of_text = json.loads(columns), folder_of(tokenizer), (split, documents, dev_rows, lines)
-    tokenize(data, folder, kind, max_length, output, one_separator, stride, described, *of_text, json.loads(options))
+    tokenize(data, folder, kind, max_length, output, one_separator, described, *of_text, json.loads(options))

@@ -47,8 +47,8 @@ def evaluate(
     cell: Annotated[
         str,
         typer.Option(
-            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED; the target qu@1000 means qu, with the "
-            "checkpoint of its MLM run after step 1000"
+            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED, such as demo/ner/mini/full-ft/en/de/1; the target "
+            "qu@1000 means qu, with the checkpoint of its MLM run after step 1000"
         ),
     ],
     output: Output,
@@ -65,7 +65,9 @@ def evaluate(
     from xlgrid.evaluation.cell import evaluate, evaluate_bare
     from xlgrid.products.evaluate import Cell
 
-    identity = Cell.named(cell)._asdict()
+    named = Cell.named(cell)
+    named.check_tokens(tokens)
+    identity = named._asdict()
     if run:
         evaluate(folder_of(run), folder_of(encoder), tokens, identity, output, mlm_run and folder_of(mlm_run))
     else:

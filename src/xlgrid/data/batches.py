@@ -17,6 +17,9 @@ from xlgrid.heads.tokens import Tokens, Vocabulary, joined, offsets_of
 from xlgrid.heads.values import Values
 from xlgrid.languages.sources import Target
 
+# The first bytes of an Arrow file.
+_ARROW = b"ARROW1"
+
 
 def read(path: str | Path, code: str = "") -> Tokens:
     """Open a tokens file (Arrow IPC, memory-mapped).
@@ -30,6 +33,8 @@ def read(path: str | Path, code: str = "") -> Tokens:
     """
     import pyarrow as pa
 
+    if _is_other(Path(path)):
+        raise ValueError(f"{path} is no tokens file: name a file that `xlgrid tokenize` has written")
     try:
         if not Path(path).stat().st_size:
             raise ValueError("it is empty")
@@ -69,6 +74,14 @@ def read(path: str | Path, code: str = "") -> Tokens:
         raise Damaged(
             f"{path} is damaged or is not a tokens file ({error}): delete it and tokenize again", path
         ) from error
+
+
+def _is_other(path: Path) -> bool:
+    """Whether a path is a folder, or a file that does not begin as Arrow files do. An empty file may be a damaged one."""
+    if not path.is_file():
+        return path.is_dir()
+    with path.open("rb") as file:
+        return file.read(len(_ARROW)) not in (_ARROW, b"")
 
 
 def _numbers(array: Any) -> Ints:

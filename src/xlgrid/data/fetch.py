@@ -82,18 +82,11 @@ def read_data(origin: Origin, described: Task, language: str, split: str, lock: 
         ValueError: the origin does not have the language; the Hub refuses access; data are damaged, empty or do not
             suit the task; the task has no pairs, or the rows of a pair's languages are not parallel.
     """
-    codes = Target(language).languages
-    has_pairs_only = described.head.has_pairs_only
-    if has_pairs_only and len(codes) == 1:
-        raise ValueError(
-            f"{described.name} compares sentences of two languages, got {language}: give a pair such as {language}-en"
-        )
-    if len(codes) == 2 and described.second is None and not has_pairs_only:
-        reads = "reads one text and " if len(described.inputs) == 1 else ""
-        raise ValueError(f"{described.name} {reads}has no pairs such as {language}: give a single language")
+    if problem := described.problem_of(Target(language)):
+        raise ValueError(f"{described.name} {problem}")
     if not origin.has(language):
         raise ValueError(no_data(described.name, origin, split, language))
-    codes = origin.parts(language, has_pairs_only)
+    codes = origin.parts(language, described.head.has_pairs_only)
     fetched = [fetch_table(origin, described, code, split, lock) for code in codes]
     tables = [_labelled(table, described, origin.labels) for table, _, _ in fetched]
     places = [place for _, place, _ in fetched]

@@ -225,6 +225,11 @@ class DataSource(WithOrigin):
         """The entry whose rule makes a split in a language; None if the split is read directly from its origin."""
         return next((derived for derived in self.derived.values() if derived.has(split, language)), None)
 
+    def lacks(self, task: str, split: str, language: str) -> str | None:
+        """The error message if a task has no data of a split in a language; None if it has, or may have."""
+        origin = self.of(split, language)
+        return None if origin.has(language) else no_data(task, origin, split, language)
+
     def check_task(self, task: Task) -> None:
         """Raise ValueError if the settings of an origin, or data that a rule makes, do not suit a task."""
         for derived in self.derived.values():
@@ -237,7 +242,6 @@ def no_data(name: str, source: Origin, split: str, language: str) -> str:
     """The error message if the origin of a split does not have a language."""
     others = "" if split == "test" else f", or give `data.{split}` another source"
     return (
-        f"{name} has no {split} data in {language}: {source}, where they come from, has "
-        f"{', '.join(source.known or ())} only, as its {'languages' if source.languages else 'names'} say: use one of "
-        f"these{others}"
+        f"{name} has no {split} data in {language}: `{'languages' if source.languages else 'names'}` of {source} lists "
+        f"{', '.join(source.known or ())} only. Use one of these languages{others}"
     )

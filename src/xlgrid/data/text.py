@@ -18,6 +18,7 @@ from xlgrid.languages import language as known_language
 from xlgrid.synthetic.artificial import Dials, is_artificial
 from xlgrid.synthetic.customs import Customs
 from xlgrid.synthetic.texts import TextOptions, generated
+from xlgrid.tasks import TASKS
 
 # The number of characters of fetched text that are collected in memory and then written as a row group.
 _GROUP = 2**23
@@ -132,6 +133,25 @@ class TextSettings(Strict):
     def fetches(self, language: str) -> bool:
         """Whether the text in a language is fetched, not generated."""
         return language in self.files or (self.data is not None and not is_artificial(language))
+
+    def lacks(self, language: str) -> str | None:
+        """Why there is no text in a language, and what to do; None if there is text, or may be."""
+        if language in self.files:
+            return None
+        if self.data and self.fetches(language):
+            if self.data.has(language):
+                return None
+            return (
+                f"the text comes from {self.data}, which has only {', '.join(self.data.known or ())} according to its "
+                f"`{'languages' if self.data.languages else 'names'}`, and not {language}: name a file with text in {language} "
+                f"under `text.files`, or leave {language} out"
+            )
+        if any(task.speaks(language) for task in TASKS.values()):
+            return None
+        return (
+            f"there is no text in {language}, which has no lexicon: name a file under `text.files` or a source as `text.data`, or "
+            "see CONTRIBUTING.md on how to add a language"
+        )
 
     def is_from_hub(self, language: str) -> bool:
         """Whether the text in a language is downloaded from the Hub."""

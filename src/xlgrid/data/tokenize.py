@@ -33,8 +33,6 @@ BYTES = 2**20
 SPLITS_OF_TEXTS = "splits"
 # At most this many texts are compared with their NFC form.
 COMPARED = 1000
-# The number of tokens that two neighbouring windows of a context share, as in BERT's run_squad.py.
-STRIDE = 128
 
 
 def tokenize(
@@ -44,7 +42,6 @@ def tokenize(
     max_length: int,
     out: str | Path,
     one_separator: bool = False,
-    stride: int = STRIDE,
     columns: Columns | Mapping[str, Any] | None = None,
     split: str | None = None,
     documents: Literal["cut", "split", "pack"] = "cut",
@@ -77,13 +74,13 @@ def tokenize(
         tokenizer: the folder of the tokenizer.
         kind: the name of a task in `xlgrid.tasks.ALL_TASKS`, or of a head.
         max_length: the maximum number of tokens in an input, special tokens included.
-        one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
+        one_separator: see `xlgrid.heads.encoding.Encoding`.
         columns: the columns of a task that is described by its head.
         split: `train`, `dev` or `test` takes the rows of a text that belong to this split, and pairs of rows that both
             belong to it; None takes all rows.
         documents, lines: see `xlgrid.tasks.mlm.Options`.
         dev_rows: the maximum number of rows in `dev`, and in `test`.
-        options: the settings of evaluation (`Head.options`), which are stored in the file for cells.
+        options: those of the head (`Head.options`), which are stored in the file for cells.
 
     Raises:
         FileNotFoundError: the data are missing.
@@ -110,7 +107,8 @@ def tokenize(
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
     loaded = load_tokenizer(tokenizer)
     check_tokenizer(loaded, tokenizer, described, max_length)
-    encoding = Encoding(loaded, max_length, one_separator, stride, documents, lines)
+    settings = head.options.model_validate(options or {})
+    encoding = Encoding(loaded, max_length, one_separator, settings, documents, lines)
     if has_splits:
         parts = _in_turn(data)
     else:
@@ -132,7 +130,7 @@ def tokenize(
     if choices:
         about["choices"] = choices
     if head.options.model_fields:
-        about["options"] = head.options.model_validate(options or {}).model_dump(mode="json")
+        about["options"] = settings.model_dump(mode="json")
     # The log counts the examples that were cut, and not their parallel examples.
     of_parallel = replace(encoding, carry=[])
     rows_read = examples = rows_written = 0

@@ -1,6 +1,6 @@
-"""Exhibits: the tables and figures of a study, one file per kind with its schema, its data and its drawing.
+"""Exhibits: the tables and figures of a study. Each kind has a file with its schema, its data and its drawing.
 
-`xlgrid.exhibits.kinds` has all of them, also those of papers and of other installed packages.
+`xlgrid.exhibits.kinds` has all kinds, including the kinds of papers and of other installed packages.
 """
 
 from xlgrid.exhibits.benchmark import Benchmark

@@ -1,4 +1,4 @@
-"""A table of tasks, and of their average: the score of a benchmark such as XTREME (Hu et al. 2020)."""
+"""A table of tasks and of their average, the score of a benchmark such as XTREME (Hu et al. 2020)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,21 +15,23 @@ if TYPE_CHECKING:
 
     from xlgrid.study.schema import Study
 
-# The axes on which a cell without training differs from those of the runs of its encoder.
+# The axes on which a cell without training differs from the cells of the runs of its encoder.
 LEARNT = ("method", "source")
 
 
 class Benchmark(Compared):
-    """A column for each task and one for their average.
+    """A table with a column for each task and a column for their average.
 
-    The score of a cell is the mean of its task's metrics: those that `select` names, or all. For XTREME's question answering, this is
-    the mean of F1 and exact match. A task's score is the mean over its targets, and the average is the mean over the tasks. Both are
-    taken within a seed first, and then over seeds. A row that lacks a task of another row has no average.
+    The score of a cell is the mean over the metrics of its task that `select` names, or over all metrics. For XTREME's
+    question answering, this is the mean of F1 and exact match. The score of a task is the mean over its targets, and
+    the average is the mean over the tasks. Both are means within each seed first, and then over seeds. A row that lacks
+    a task of another row has no average.
 
-    Tasks such as retrieval evaluate encoders without training. Their scores have no seed, and count for each seed of the other tasks.
-    Where the method or the source names a row, `untrained` says which rows of the encoder show them. A method that reads each
-    sentence with its translation cannot do retrieval, because retrieval searches for that translation. By default, the rows of such a
-    method lack these tasks, and so have no average. (Luo et al. 2021, table 2, prints such numbers, and does not name the model.)
+    Tasks such as retrieval evaluate encoders without training. Their scores have no seed, and count for each seed of
+    the other tasks. If the method or the source names a row, `untrained` determines which rows of the encoder show
+    these scores. A method that reads each sentence with its translation cannot do retrieval, because retrieval searches
+    for this translation. By default, the rows of such a method lack these tasks and thus have no average. (Luo et al.
+    2021, table 2, prints such numbers and does not name the model.)
     """
 
     kind: Literal["benchmark"] = "benchmark"
@@ -38,8 +40,8 @@ class Benchmark(Compared):
     )
     untrained: Literal["shared", "all", "own"] = Field(
         "shared",
-        description="which rows show the scores of an encoder without training: shared, each row of the encoder whose method reads "
-        "sentences without their translations; all, each row of the encoder; own, a row of their own",
+        description="the rows that show the scores of an encoder without training. shared: each row of the encoder "
+        "whose method reads sentences without their translations; all: each row of the encoder; own: a separate row",
     )
     shows_all_published: ClassVar[bool] = True
 
@@ -50,12 +52,12 @@ class Benchmark(Compared):
 
     @property
     def names_metric(self) -> bool:
-        """All metrics of a task count."""
+        """Whether the exhibit names its metrics: always, since all metrics of a task count."""
         return True
 
     @property
     def coined_names(self) -> dict[str, list[str]]:
-        # An average over tasks has no single one of these.
+        # An average over tasks has no single value on these axes.
         return {axis: [SEVERAL] for axis in ("task", "metric", "method")}
 
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
@@ -71,7 +73,8 @@ class Benchmark(Compared):
         if units.unit(chosen["metric"]) != "%" or not units.higher_is_better(chosen["metric"]):
             names = ", ".join(each.name for each in units.metrics_of(chosen["metric"]))
             raise ValueError(
-                f"a benchmark averages over metrics in percent of which more is better, got {names}: select other tasks"
+                f"a benchmark averages over metrics in percent for which higher is better, got {names}: select other "
+                "tasks"
             )
         rows, notes = list(self.rows), printing.about(chosen)
         chosen = chosen.assign(untrained=chosen["source"] == NONE)
@@ -89,12 +92,12 @@ class Benchmark(Compared):
         average = average[average["column"] == stats.AVERAGE]
         counts = entries.groupby(rows, sort=False)
         tasks = counts["column"].nunique().reset_index(name="tasks")
-        # An untrained cell counts once, however many seeds it stands for.
+        # An untrained cell counts once, for any number of seeds.
         once = counts[["n_cells", "n_cells_expected"]].sum().reset_index()
         average = average.drop(columns=["n_cells", "n_cells_expected"]).merge(once, on=rows).merge(tasks, on=rows)
         average = average[average.pop("tasks") == scores["task"].nunique()]
         if (chosen.groupby("task")["metric"].nunique() > 1).any():
-            notes.append("Of a task with several metrics, the score is their mean.")
+            notes.append("The score of a task with several metrics is their mean.")
         if len(average) < len(tasks):
             notes.append("A row without all tasks has no average.")
         order = {axis: stats.in_order(chosen, axis, self.select) for axis in self.rows}
@@ -109,12 +112,12 @@ class Benchmark(Compared):
 def shared(cells: "pd.DataFrame", rows: Sequence[str], takes: Callable[[str], bool]) -> "pd.DataFrame":
     """The cells, with each cell without training copied into the rows of its encoder that show such cells.
 
-    Where no row shows them, they keep a row of their own.
+    If no row shows them, they keep a separate row.
 
     Args:
-        cells: as `Benchmark` shows them, with the column `untrained`.
+        cells: the cells of the benchmark, with the column `untrained`.
         rows: the columns that name a row.
-        takes: whether the rows of a method have the cells without training.
+        takes: whether the rows of a method show the cells without training.
     """
     import pandas as pd
 

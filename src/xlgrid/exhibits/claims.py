@@ -21,28 +21,32 @@ if TYPE_CHECKING:
 
     from xlgrid.study.schema import Study
 
-# The page has a colour for each state.
+# Verdict -> its state, which has a colour on the page.
 STATES = {HOLDS: "within", DOES_NOT: "beyond", NOT_ENOUGH: "incomplete", NOTHING: "incomplete"}
 WITHOUT_LEARNING = (
-    " A comparison has no verdict where a model of either side has learnt nothing: it is no better than a guess in the languages that "
-    "it was trained on, or its loss clearly rose. Train it longer or with another learning rate, or leave it out."
+    " A comparison has no verdict if a model of one side has learnt nothing: it is no better than a guess in the "
+    "languages that it was trained on, or its loss clearly rose. Train it longer or with another learning rate, or "
+    "leave it out."
 )
-# The filling of a marker; a claim without a verdict has a cross.
+# Verdict -> the filling of its marker. A claim without a verdict has a cross.
 MARKERS = {HOLDS: "full", DOES_NOT: "none"}
 
 
 def render(study: "Study", planned: Sequence[Cell], folder: str | Path) -> None:
-    """Write claims.csv, .md, .html and .svg to `folder`: the verdicts of all claims of a study, from whatever cells exist.
+    """Write claims.csv, .md, .html and .svg to `folder`: the verdicts of all claims of a study, from the existing
+    cells.
 
     Args:
         planned: the cells of the study.
 
     Raises:
-        ValueError: the study has no claims, a claim pairs what is not planned or mixes metrics, or a cell is damaged.
+        ValueError: the study has no claims, a claim compares cells that are not planned or mixes metrics, or a cell is
+            damaged.
     """
     if not study.claims:
         raise ValueError(
-            f"study {study.name} has no claims: add some under `claims`, see src/xlgrid/results/claims.py for their keys"
+            f"study {study.name} has no claims: add some under `claims`, see src/xlgrid/results/claims.py for their "
+            "keys"
         )
     of_claims = {name: terms(name, claim, planned, study.belongs) for name, claim in study.claims.items()}
     metrics = {name: claim.metric for name, claim in study.claims.items() if claim.metric}
@@ -54,16 +58,16 @@ def render(study: "Study", planned: Sequence[Cell], folder: str | Path) -> None:
     with plots.style():
         ax = forest(judged, claimed=[claim.range for claim in study.claims.values()])
         plots.save(ax, folder / "claims.svg")
-    # Claims that have this file are complete.
+    # This file is written last, because it marks the claims as complete.
     write_text(folder / "claims.html", html(table))
 
 
 def sheet(title: str, judged: pd.DataFrame) -> Sheet:
-    """The verdicts as a table: a row per claim; each entry shows on hovering what was measured on which cells.
+    """The verdicts as a table with a row per claim. The hover text of an entry has the measurement and its cells.
 
     Args:
-        title: of the study.
-        judged: as `xlgrid.results.verdicts.judge` returns them.
+        title: the title of the study.
+        judged: the result of `xlgrid.results.verdicts.judge`.
     """
     lines = []
     row: Any
@@ -85,17 +89,15 @@ def sheet(title: str, judged: pd.DataFrame) -> Sheet:
     counted = ", ".join(f"{verdict} {n}" for verdict, n in judged["verdict"].value_counts(sort=False).items())
     number_of_claims = f"{len(judged)} claim{'s' * (len(judged) != 1)}"
     notes = (
-        f"{number_of_claims}: {counted}. Effect in {_unit(judged)}, with its 95 % interval over seeds and test examples, "
-        "paired: seeds and examples vary, and tasks, languages and encoders are fixed, so that a verdict is about these "
-        f"languages. A claim holds if the effect is as expected with p below {LEVEL}, corrected by Holm over {number_of_claims}. A "
-        f"verdict needs {LEAST_SEEDS} seeds and every planned cell; without one, the effect is over the complete seeds. "
-        "A claim that does not hold is not shown by these runs, which is not to say that the opposite is. claims.csv says what "
-        "each effect measures."
+        f"{number_of_claims}: {counted}. The effect is in {_unit(judged)}, with its paired 95 % interval over seeds "
+        "and test examples. Tasks, languages and encoders are fixed, so that a verdict is about these languages. A "
+        f"claim holds if the effect is as expected with p below {LEVEL}, corrected by Holm over {number_of_claims}. A "
+        f"verdict needs {LEAST_SEEDS} seeds and every planned cell; otherwise, the effect is over the complete seeds. "
+        "These runs do not show a claim that does not hold, but they do not show its opposite either. claims.csv "
+        "describes each effect."
     ) + (WITHOUT_LEARNING if (judged["verdict"] == NOTHING).any() else "")
     columns = [(column,) for column in dict.fromkeys(entries["column"])]
-    return Sheet(
-        f"{title}: its claims, and what these runs say of them", "", notes, ("claim", "says"), columns, entries
-    )
+    return Sheet(f"{title}: claims and their verdicts", "", notes, ("claim", "says"), columns, entries)
 
 
 def _unit(judged: pd.DataFrame) -> str:
@@ -116,11 +118,11 @@ def _p_text(p: float) -> str:
 
 
 def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]]) -> "Axes":
-    """Effects with their intervals, one line each, from top to bottom, upon the range that is claimed.
+    """The effects with their intervals, from top to bottom, drawn over the claimed ranges.
 
     Args:
-        judged: columns `claim`, `metric`, `effect`, `low`, `high`, `verdict`; NaN are left out.
-        claimed: for each effect, the range in which it is claimed to be; a bound may be infinite.
+        judged: the columns `claim`, `metric`, `effect`, `low`, `high`, `verdict`; NaN are left out.
+        claimed: the claimed range of each effect; a bound may be infinite.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
@@ -143,7 +145,7 @@ def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]]) -> "
         )[0]
     ax.set_yticks(range(len(judged)), [str(name) for name in judged["claim"]])
     ax.set(ylim=(len(judged) - 0.5, -0.5), xlabel=f"effect ({_unit(judged)}), 95 % interval")
-    # The bounds themselves are always in the picture.
+    # The finite bounds are always visible.
     ax.update_datalim([(bound, 0) for bounds in claimed for bound in bounds if np.isfinite(bound)])
     ax.autoscale_view(scaley=False)
     for at, bounds in enumerate(claimed):

@@ -1,4 +1,4 @@
-"""Curves of scores over a numeric column of the cells, or over steps of training."""
+"""Curves of scores over a numeric column of the cells, or over training steps."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -19,34 +19,36 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 
-# Inches: the size of a single panel, and of one of several panels with the space between them.
+# The size in inches of a single panel, and of one of several panels including the space between them.
 ONE_PANEL, PANEL_OF_SEVERAL, ROOM_BETWEEN = (3.8, 2.6), (2.7, 2.4), (0.5, 0.8)
 PANELS_ACROSS = 4
 FEWER = "fewer seeds than planned"
 
 
 class Curve(OfCells):
-    """Mean score and standard deviation over seeds against `x`.
+    """A figure with the mean score and standard deviation over seeds against `x`.
 
-    `x` is `step`, for learning curves on the dev set; `checkpoint`, the step of the target's MLM run whose weights evaluate
-    (`checkpoints` of the grid); or a fact of the encoders that is a number (`facts`). Lines may be told apart by a fact, too.
+    `x` is `step`, for learning curves on the dev set; `checkpoint`, the step of the target's MLM run with whose weights
+    the cell is evaluated (`checkpoints` of the grid); or a fact of the encoders that is a number (`facts`). A fact may
+    also distinguish the lines.
 
-    With `panels`, an axis, a fact or `group`, there is a panel for each of its values. A panel of a group averages over the
-    targets of the group.
+    With `panels` (an axis, a fact or `group`), the figure has a panel for each value. The panel of a group averages
+    over the targets of the group.
     """
 
     kind: Literal["curve"] = "curve"
     x: str = Field(description="step, checkpoint, or a fact of the encoders that is a number")
-    lines: str = Field(description="the axis or fact whose values have a line each")
-    panels: str | None = Field(None, description="the axis or fact whose values have a panel each, or `group`")
-    groups: tuple[str, ...] = Field((), description="the groups that have a panel each, with `panels: group`")
+    lines: str = Field(description="an axis or fact; each of its values has a line")
+    panels: str | None = Field(None, description="an axis or fact, or `group`; each of its values has a panel")
+    groups: tuple[str, ...] = Field((), description="with `panels: group`: the groups, each of which has a panel")
     is_table: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.x == "step" and (wrong := {self.lines, *self.select} & {"target", "metric"}):
             raise ValueError(
-                f"learning curves (`x: step`) belong to runs, which have no {' and no '.join(sorted(wrong))}"
+                f"learning curves (`x: step`) belong to runs, which have no {' and no '.join(sorted(wrong))}: leave it "
+                "out"
             )
         if self.x == "step" and self.panels:
             raise ValueError("learning curves (`x: step`) are in one panel: leave out `panels`")
@@ -74,7 +76,7 @@ class Curve(OfCells):
 
     @property
     def merges_replicas(self) -> bool:
-        """A learning curve is of one encoder."""
+        """Whether replicas count as seeds of one encoder: not in learning curves, which belong to one encoder each."""
         return super().merges_replicas and not self.shows_runs
 
     @property
@@ -93,7 +95,7 @@ class Curve(OfCells):
         yield from super().problems_of_plan(planned, facts)
         for encoder in dict.fromkeys(cell.encoder for cell in self.cells(planned, facts)):
             if isinstance(value := facts[encoder].get(self.x), str):
-                yield f"x: {self.x} of encoder {encoder} is the text {value!r}, and should be a number"
+                yield f"x: {self.x} of encoder {encoder} is the text {value!r}, but must be a number"
 
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits.drawing import sheet as printing
@@ -146,20 +148,21 @@ def curves(
     panels: str | None = None,
     panel_order: Sequence[Any] = (),
 ) -> "Axes":
-    """Means against `x`, one line per value of `lines`, with a band of one standard deviation over seeds on either side.
+    """Means against `x`, with a line per value of `lines` and a band of one standard deviation over seeds on each side.
 
     A point from fewer seeds than planned is hollow; a point without a complete seed leaves a gap in its line.
 
     Args:
-        entries: columns `panels`, if it is not None, `x`, `column` (the line), `mean`, `sd`, `n_seeds`, `n_seeds_expected`.
+        entries: the columns `panels` (unless it is None), `x`, `column` (the line), `mean`, `sd`, `n_seeds`,
+            `n_seeds_expected`.
         order: the lines in the order of the legend.
         quantity: the label of the axis of scores.
-        ends: the ends of that axis where there is no score to show.
-        panels: the column that names a panel; None: there is one panel.
+        ends: the ends of the axis of scores if there are no scores.
+        panels: the column that names a panel; None: there is a single panel.
         panel_order: the panels from left to right and from top to bottom.
 
     Returns:
-        The last panel, whose figure has them all.
+        The last panel. Its figure has all panels.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -207,7 +210,7 @@ def curves(
 def _draw(
     ax: "Axes", entries: "pd.DataFrame", *, x: str, order: Sequence[Any], ends: tuple[float, float]
 ) -> dict[str, "Artist"]:
-    """Draw the lines of one panel; return what the legend shows by name, with `FEWER` if a point is hollow."""
+    """Draw the lines of one panel, and return the entries of the legend by name, with `FEWER` if a point is hollow."""
     import pandas as pd
     from matplotlib.ticker import MaxNLocator
 
@@ -222,7 +225,7 @@ def _draw(
         short = line["n_seeds"].between(1, line["n_seeds_expected"], inclusive="left").to_numpy()
         across, mean, sd = (line[column].to_numpy(float) for column in (x, "mean", "sd"))
         ax.fill_between(across, mean - sd, mean + sd, color=colour, alpha=0.18, linewidth=0, zorder=1)
-        # Enough markers to tell the lines apart without colour, not so many that they hide a long curve.
+        # There are enough markers to distinguish lines without colour, but not so many that they hide a long curve.
         every = max(1, len(line) // 12)
         [handles[label(name)]] = ax.plot(
             across, mean, dash, color=colour, marker=marker, markersize=5, markevery=every, label=label(name)
@@ -241,7 +244,7 @@ def _draw(
     if pd.api.types.is_integer_dtype(entries[x]) or (entries[x] % 1 == 0).all():
         ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
     ax.xaxis.set_major_formatter(lambda value, _: label(value).replace("-", "\N{MINUS SIGN}"))
-    # Without a result the axes still show what is planned.
+    # Without results, the axes still show the planned points.
     low, high = float(entries[x].min()), float(entries[x].max())
     spare = 0.04 * (high - low) or 0.5
     ax.set(xlim=(low - spare, high + spare))

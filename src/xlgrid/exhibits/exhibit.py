@@ -1,6 +1,6 @@
-"""The base of all kinds of exhibit: the keys that a study gives each, the cells that it shows, and its files.
+"""The base class of all kinds of exhibits: the keys in a study, the cells that an exhibit shows, and its files.
 
-Importing a kind is cheap, because rules and commands import all of them: pandas and matplotlib load when an exhibit is drawn.
+Rules and commands import all kinds, so importing them is cheap: pandas and matplotlib load when an exhibit is drawn.
 """
 
 import json
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xlgrid.products.product import Product
     from xlgrid.study.schema import Study
 
-# Encoder -> the facts of it that exhibits use as axes: name -> value.
+# Encoder -> the names and values of its facts, which exhibits use as axes.
 Facts = Mapping[str, Mapping[str, Any]]
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
 AXES: tuple[str, ...] = get_args(Identity)
@@ -46,8 +46,9 @@ class Rendering(NamedTuple):
         sheet: the table.
         data: the contents of the CSV; None: the entries of the sheet without their printed texts.
         draw: draws the figure; None for a table.
-        behind: the cells behind the entries of the sheet, with the columns that name an entry, where published numbers are compared.
-        in_latex: the table as LaTeX prints it; None: as the other formats do.
+        behind: the cells behind the entries of the sheet, with the columns that name an entry; None if they are not
+            compared with published numbers.
+        in_latex: the table for LaTeX; None: the same as for the other formats.
     """
 
     sheet: "Sheet"
@@ -63,7 +64,7 @@ class Exhibit(Strict):
     title: str = Field(description="the heading above the exhibit")
     caption: str = Field("", description="a text below the exhibit, such as what its groups mean")
     latex: Latex = Field(Latex(), description="the place and the width of the table in a LaTeX document")
-    # A table has HTML; a figure has pictures.
+    # A table has a file of HTML, and a figure has pictures.
     is_table: ClassVar[bool] = True
 
     @property
@@ -77,19 +78,19 @@ class Exhibit(Strict):
         return False
 
     def files(self, compare: bool = False) -> list[str]:
-        """The files, other than results, that the exhibit reads: a change of one of them renders it again.
+        """The files that the exhibit reads, without results. A change of one of them renders the exhibit again.
 
         Args:
             compare: whether to return the files of the comparison with published numbers instead.
 
         Returns:
-            Paths from the project's folder.
+            Paths relative to the project's folder.
         """
         return []
 
     @property
     def shows_runs(self) -> bool:
-        """Whether the exhibit shows runs that have begun, so that there is nothing to show before."""
+        """Whether the exhibit shows runs, so that it has no contents before the first run."""
         return False
 
     @property
@@ -99,15 +100,20 @@ class Exhibit(Strict):
 
     @property
     def coined_names(self) -> dict[str, list[str]]:
-        """Axis -> the names that the exhibit adds to those of the study, for which a paper may have names of its own."""
+        """Axis -> the names that the exhibit adds to the names of the study. A paper may have other names for them."""
         return {}
 
     def cells(self, planned: Iterable["Cell"], facts: Facts) -> list["Cell"]:
-        """The planned cells that the exhibit shows, by the facts of the study's encoders."""
+        """The planned cells that the exhibit shows.
+
+        Args:
+            planned: all planned cells.
+            facts: the facts of the study's encoders, by which the exhibit may select cells.
+        """
         return []
 
     def products(self, planned: Iterable["Cell"]) -> "Sequence[Product]":
-        """The results that the exhibit shows beside cells, such as comparisons of attention."""
+        """The results that the exhibit shows in addition to cells, such as comparisons of attention."""
         return []
 
     def encoders_read(self, study: "Study") -> list["Encoder"]:
@@ -115,7 +121,8 @@ class Exhibit(Strict):
         return []
 
     def settings(self, study: "Study") -> list[str]:
-        """Everything in the study that the exhibit's files depend on beside results, as JSON: a change renders it again."""
+        """Everything in the study on which the exhibit's files depend, without results, as JSON. A change renders the
+        exhibit again."""
         named = {encoder: {fact: known.get(fact) for fact in self.facts} for encoder, known in study.facts.items()}
         return [
             self.model_dump_json(),
@@ -135,7 +142,7 @@ class Exhibit(Strict):
 
     @property
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
-        """Key -> the axes that it names, and the axes that it may name beside facts of encoders."""
+        """Key -> the axes that it names, and the axes that it may name in addition to facts of encoders."""
         return {}
 
     @property
@@ -145,7 +152,7 @@ class Exhibit(Strict):
         return list(dict.fromkeys(named))
 
     def unknown_names(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        """The axes, facts and values that the exhibit names and the study lacks, each as `key: what is wrong`.
+        """The axes, facts and values that the exhibit names and the study lacks, each as `key: problem`.
 
         Args:
             axes: the values of each axis of the study's grids, of its metrics, and of each fact of its encoders.
@@ -158,39 +165,39 @@ class Exhibit(Strict):
                 yield from among(f"select.{axis}", axis, values, axes[axis], study.defined_names.get(axis, ()))
 
     def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        """The exhibit's mistakes, each as `key: what is wrong`. The caller has checked that `unknown_names` finds none.
+        """The mistakes in the exhibit, each as `key: problem`. Callers have checked `unknown_names` before.
 
         Args:
-            axes: as for `unknown_names`.
+            axes: see `unknown_names`.
         """
         yield from ()
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
-        """The mistakes that only the planned cells and the facts of their encoders show, each as `key: what is wrong`."""
+        """The mistakes that only the planned cells and the facts of their encoders show, each as `key: problem`."""
         yield from ()
 
     @abstractmethod
     def rendering(self, plan: "Plan") -> Rendering:
-        """The contents of the exhibit, from whatever results of the planned cells exist."""
+        """The contents of the exhibit, from the existing results of the planned cells."""
 
     def render(self, name: str, plan: "Plan", folder: str | Path, *, compare: bool = False) -> None:
-        """Write the files of the exhibit, each atomically, from whatever results exist.
+        """Write the files of the exhibit, each atomically, from the existing results.
 
         Args:
-            name: the exhibit's name, which is the stem of its files.
-            plan: of the study.
-            folder: where the files go.
-            compare: write the files that compare the exhibit with published numbers instead.
+            name: the name of the exhibit, which is the stem of its files.
+            plan: the plan of the study.
+            folder: the folder for the files.
+            compare: whether to write the files that compare the exhibit with published numbers instead.
 
         Raises:
             FileNotFoundError: a file of published numbers does not exist.
-            ValueError: there is nothing to show, or nothing to compare with, an entry would mix tasks, encoders, methods or
-                metrics, or a file of results or of published numbers is damaged.
+            ValueError: there are no results to show, or no published numbers for the comparison; an entry would mix
+                tasks, encoders, methods or metrics; or a file of results or of published numbers is damaged.
         """
         (self.write_published if compare else self.write)(name, folder, self.rendering(plan))
 
     def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
-        """Write the files of the exhibit: CSV, Markdown, LaTeX, and HTML of a table or the pictures of a figure."""
+        """Write the files of the exhibit: CSV, Markdown, LaTeX, and the HTML of a table or the pictures of a figure."""
         from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.exhibits.drawing.latex import latex
 
@@ -207,23 +214,26 @@ class Exhibit(Strict):
                 plots.save(rendering.draw(), Path(f"{stem}.png"), Path(f"{stem}.svg"))
         write_text(f"{stem}.md", printing.markdown(sheet))
         write_text(f"{stem}.tex", latex(rendering.in_latex or sheet, name, self.latex))
-        # An exhibit that has this file is complete.
+        # This file is written last, because it marks the exhibit as complete.
         write_text(f"{stem}.csv", data.to_csv(index=False, lineterminator="\n"))
 
     def write_published(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files that compare the exhibit with published numbers.
 
         Raises:
-            ValueError: the study names no published numbers to compare the exhibit with.
+            ValueError: the study names no published numbers for the exhibit.
         """
-        raise ValueError(f"exhibit {name} is compared with nothing: its `published` would name published numbers")
+        raise ValueError(
+            f"exhibit {name} has no published numbers to compare with: name a file of published numbers as its "
+            "`published`"
+        )
 
 
 class OfCells(Exhibit):
     """An exhibit of scores.
 
-    Of a task with several metrics, the main one is shown unless `select` or an axis names `metric`. The CSV has a line per entry:
-    the keys of the row, `column`, then the statistics of `xlgrid.results.stats.over_seeds`.
+    For a task with several metrics, the exhibit shows the main metric, unless `select` or an axis names `metric`. The
+    CSV has a line per entry: the keys of the row, `column`, and the statistics of `xlgrid.results.stats.over_seeds`.
     """
 
     select: dict[str, Values] = Field({}, description="axis, or fact of the encoders -> the values that are shown")
@@ -231,12 +241,12 @@ class OfCells(Exhibit):
 
     @property
     def names_metric(self) -> bool:
-        """Whether the exhibit says which metrics it shows."""
+        """Whether the exhibit names the metrics that it shows."""
         return "metric" in self.select
 
     @property
     def selected(self) -> dict[str, tuple[Any, ...]]:
-        """Axis of the cells, without facts of encoders -> the values that the exhibit shows."""
+        """The axes of cells, without facts of encoders -> the values that the exhibit shows."""
         return {axis: values for axis, values in self.select.items() if axis in AXES and axis != "metric"}
 
     @property
@@ -244,7 +254,8 @@ class OfCells(Exhibit):
         return {"select": ([*self.select], AXES)}
 
     def settings(self, study: "Study") -> list[str]:
-        # Rows and columns have the order of the grids, which Snakemake does not see in the inputs, because it sorts them.
+        # Rows and columns have the order of the grids, which Snakemake does not see in the inputs, because they are
+        # sorted.
         order = {
             axis: [str(value) for value in values if value in self.selected.get(axis, values)]
             for axis, values in study.order.items()
@@ -253,7 +264,7 @@ class OfCells(Exhibit):
 
     @property
     def shows_checkpoints(self) -> bool:
-        """Whether the exhibit shows cells that take the weights of a step of their target's MLM run (`Grid.checkpoints`)."""
+        """Whether the exhibit shows cells with the weights of a step of their target's MLM run (`Grid.checkpoints`)."""
         return False
 
     def cells(self, planned: Iterable["Cell"], facts: Facts) -> list["Cell"]:
@@ -268,7 +279,7 @@ class OfCells(Exhibit):
         )
 
     def _of_any_encoder(self, planned: Iterable["Cell"]) -> Iterator["Cell"]:
-        """The planned cells that the exhibit selects by other axes than facts of their encoders."""
+        """The planned cells that the exhibit selects by axes other than facts of their encoders."""
         return (
             cell
             for cell in with_values(planned, self.selected)
@@ -287,12 +298,12 @@ class OfCells(Exhibit):
         for encoder, fact in incomplete:
             key = next(key for key, (axes, _) in self.named_axes.items() if fact in axes)
             yield (
-                f"{key}: encoder {encoder} has the facts {', '.join(facts[encoder]) or 'none'}, and no {fact!r}: "
-                f"write it under encoders.{encoder}.facts, or leave the encoder out by `encoder` in `select`"
+                f"{key}: encoder {encoder} has no fact {fact!r} (it has: {', '.join(facts[encoder]) or 'no facts'}): "
+                f"write it under encoders.{encoder}.facts, or leave the encoder out with `encoder` in `select`"
             )
         if incomplete:
             return
-        # A value that stands alone on its axis is in every cell that is shown.
+        # If an axis has a single selected value, every shown cell has this value.
         together = self.select if self.facts or len(self.selected) > 1 else {}
         missing: dict[str, dict[Any, None]] = {
             axis: dict.fromkeys(together[axis]) for axis in together if axis != "metric" and len(together[axis]) > 1
@@ -318,7 +329,7 @@ class OfCells(Exhibit):
 
     @property
     def merges_replicas(self) -> bool:
-        """Whether means take encoders that differ only by their seeds as seeds of one encoder."""
+        """Whether means treat replicas, encoders that differ only in their seeds, as seeds of one encoder."""
         return all("encoder" not in axes for key, (axes, _) in self.named_axes.items() if key != "select")
 
     def rendering(self, plan: "Plan") -> Rendering:
@@ -335,7 +346,7 @@ class OfCells(Exhibit):
         runs = dict.fromkeys(plan.owned(cell.run).folder for cell in cells)
         first_replica = plan.study.replicas
         replica_of = {(first_replica[cell.encoder], cell.seed, cell.encoder) for cell in cells}
-        # Draws with one seed in common are compared with one another: a mean over them has to name `encoder`.
+        # Replicas with a common seed are compared with one another, so a mean over them has to name `encoder`.
         if not self.merges_replicas or len(replica_of) > len({(encoder, seed) for encoder, seed, _ in replica_of}):
             return self.of_scores(plan.study, scores, runs)
         scores["encoder"] = scores["encoder"].map(first_replica)
@@ -346,8 +357,11 @@ class OfCells(Exhibit):
         return self.model_copy(update={"select": select}).of_scores(plan.study, scores, runs)
 
     def printed(self, entries: "pd.DataFrame", **how: Any) -> "Sheet":
-        """The entries as a table with the title, the caption and the digits of the exhibit; `how` is that of
-        `xlgrid.exhibits.drawing.sheet.sheet`."""
+        """The entries as a table with the title, the caption and the digits of the exhibit.
+
+        Args:
+            how: arguments of `xlgrid.exhibits.drawing.sheet.sheet`.
+        """
         from xlgrid.exhibits.drawing import sheet as printing
 
         return printing.sheet(entries, title=self.title, caption=self.caption, digits=self.digits, **how)
@@ -357,8 +371,8 @@ class OfCells(Exhibit):
         """The contents of the exhibit.
 
         Args:
-            cells: one row per *planned* cell, as `xlgrid.results.records.read_cells` returns them, with the `path` of its file.
-            runs: the folders of the runs of these cells, for their learning curves.
+            cells: one row per *planned* cell, from `xlgrid.results.records.read_cells`, with the `path` of its file.
+            runs: the folders of the runs of these cells, for learning curves.
         """
 
 
@@ -405,13 +419,13 @@ class Compared(OfCells):
         both = published_sheet(sheet, compared, self.published, self.digits, further)
         csv = (pd.concat([compared, further]) if len(further) else compared).to_csv(index=False, lineterminator="\n")
         text = csv, printing.markdown(both), printing.html(both)
-        # A comparison that has the first file is complete.
+        # The first file is written last, because it marks the comparison as complete.
         for suffix, contents in reversed([*zip(COMPARISON, text, strict=True)]):
             write_text(Path(folder) / f"{name}{suffix}", contents)
 
 
 def wrong_groups(groups: Iterable[str], study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-    """A sentence for each group that the study does not know."""
+    """A message for each group that the study does not have."""
     for group in groups:
         try:
             study.belongs(group, str(axes["source"][0]), str(axes["target"][0]))

@@ -1,4 +1,4 @@
-"""A matrix of source × target, of one method or of the difference of two."""
+"""A matrix of source × target for one method, or for the difference of two methods."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 
-# Dark is the better end of the first, blue that of the second.
+# The colour maps of scores and of differences. The better end is dark in the first, and blue in the second.
 SEQUENTIAL, DIVERGING = "YlGnBu", "RdBu"
 
 
 class Heatmap(Compared):
-    """Source × target of one method, or of the difference of two (the first minus the second).
+    """A matrix of source × target for one method, or for the difference of two methods (the first minus the second).
 
-    A difference is paired by seed; where the two methods have different seeds, it is that of their means.
+    A difference is paired by seed. If the two methods have different seeds, it is the difference of their means.
     """
 
     kind: Literal["heatmap"] = "heatmap"
     method: str | None = Field(None, description="the method whose scores are shown")
     difference: tuple[str, str] | None = Field(
-        None, description="in place of `method`: two methods; the heatmap shows the first minus the second"
+        None, description="instead of `method`: two methods; the heatmap shows the first minus the second"
     )
     blocks: tuple[str, ...] = Field(
         (),
-        description="groups of the study, [seen, unseen]: the languages of both axes are in the order of these groups, and "
-        "within each group in the order of the study; absent: by family",
+        description="groups of the study, [seen, unseen]: the languages of both axes are in the order of these "
+        "groups, and within each group in the order of the study; absent: by family",
     )
     is_table: ClassVar[bool] = False
 
@@ -49,7 +49,7 @@ class Heatmap(Compared):
         if self.difference and self.difference[0] == self.difference[1]:
             raise ValueError(f"`difference` needs two methods, got {self.difference[0]!r} twice")
         if "method" in self.select:
-            raise ValueError("`select` names 'method'; a heatmap names it in `method` or `difference`")
+            raise ValueError("`select` names 'method': name it in `method` or `difference` of the heatmap instead")
         return self
 
     @property
@@ -86,11 +86,12 @@ class Heatmap(Compared):
             notes.append(f"{' minus '.join(self.difference)}, paired by seed, over the cells and seeds that both have.")
             if differ := stats.note_on_seeds(chosen, "method", *self.difference, ["source", "target"]):
                 notes[-1:] = [
-                    f"{' minus '.join(self.difference)}, over the cells that both have, paired by seed where the seeds are the same.",
+                    f"{' minus '.join(self.difference)}, over the cells that both have, paired by seed where the "
+                    "seeds are the same.",
                     *differ,
                 ]
             chosen, entries = stats.method_differences(chosen, *self.difference)
-            # Published numbers name a difference so.
+            # Published numbers of a difference have this name.
             chosen = chosen.assign(method="-minus-".join(self.difference), metric=chosen["metric"] + "-difference")
             quantity = units.with_unit(" − ".join(self.difference), units.unit_of_difference(metrics))
         else:
@@ -126,15 +127,15 @@ class Heatmap(Compared):
 
 
 def limits(values: "pd.Series[float]", *, diverging: bool, percent: bool = True) -> tuple[float, float]:
-    """Ends of a colour scale.
+    """The ends of a colour scale.
 
-    The scale spans ten points at least, or a tenth of the largest score of a metric without percent, lest noise between seeds
-    look like a result.
+    The scale spans at least ten points, or a tenth of the largest score for a metric without percent, so that noise
+    between seeds does not look like a result.
 
     Args:
         values: scores or differences; NaN are ignored.
-        diverging: put the centre at 0.
-        percent: the scores are in percent, and the scale stays between 0 and 100.
+        diverging: whether the centre is at 0.
+        percent: whether the scores are in percent, so that the scale stays between 0 and 100.
     """
     numbers = values.dropna()
     if numbers.empty:
@@ -162,16 +163,19 @@ def heatmap(
     quantity: str = "score (%)",
     title: str = "",
 ) -> "Axes":
-    """Source × target matrix of means, with its numbers.
+    """A source × target matrix of means, with their numbers.
 
-    A cell without a complete seed is hatched, a cell that was never planned stays blank, a cell from fewer seeds than planned
-    carries †, one whose model has learnt nothing §, and the cells whose target the source was trained on are outlined.
+    A cell without a complete seed is hatched, and a cell that is not planned is blank. A cell from fewer seeds than
+    planned is marked with †, and a cell whose model has learnt nothing with §. Cells whose target is a training
+    language of the source are outlined.
 
     Args:
-        entries: columns `source`, `column` (the target), `mean`, `n_seeds`, `n_seeds_expected`, perhaps that of `with_learning`.
-        rows: the sources; columns: the targets (see `xlgrid.exhibits.drawing.blocks`).
-        diverging: the values are differences; colours are centred at 0.
-        higher_is_better: the better end of the scale, which is dark, or blue for differences, is that of greater values.
+        entries: the columns `source`, `column` (the target), `mean`, `n_seeds`, `n_seeds_expected`, and optionally the
+            column of `with_learning`.
+        rows: the sources, see `xlgrid.exhibits.drawing.blocks`.
+        columns: the targets.
+        diverging: whether the values are differences, with colours centred at 0.
+        higher_is_better: whether the better end of the scale (dark, or blue for differences) has the higher values.
         percent: see `limits`.
         quantity: the label of the colour bar.
     """
@@ -191,7 +195,7 @@ def heatmap(
     low, high = limits(entries["mean"], diverging=diverging, percent=percent)
     values = entries.pivot(index="source", columns="column", values="mean").reindex(index=sources, columns=targets)
     shades = mpl.colormaps[(DIVERGING if diverging else SEQUENTIAL) + ("" if higher_is_better else "_r")]
-    # Seaborn's texts and ticks know nothing of missing seeds and of families.
+    # Seaborn's texts and ticks do not support missing seeds and families, so they are drawn here.
     plain: Any = {"cbar": False, "xticklabels": False, "yticklabels": False, "linewidths": 1, "square": True}
     sns.heatmap(values.astype(float), ax=ax, cmap=shades, vmin=low, vmax=high, **plain)
     mesh = ax.collections[0]
@@ -229,7 +233,7 @@ def heatmap(
 
 
 def _language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], inch: float) -> None:
-    """Codes, lines between blocks, and beyond the codes a bracket with the name of each block."""
+    """Write the codes along an axis, with lines between blocks and brackets with the names of blocks."""
     import numpy as np
 
     from xlgrid.exhibits.drawing import plots
@@ -276,7 +280,7 @@ def _colour_bar(ax: "Axes", mesh: Any, quantity: str) -> None:
     figure = plots.figure_of(ax)
     width = ax.get_window_extent().width / figure.dpi
     height = ax.get_window_extent().height / figure.dpi
-    # Beside a low matrix the bar reaches further down, so that its ticks and its label have room.
+    # Next to a low matrix, the bar extends further down, so that its ticks and its label have room.
     tall = max(1.0, 1.3 / height)
     aside = ax.inset_axes((1 + 0.14 / width, 1 - tall, 0.13 / width, tall))
     bar = figure.colorbar(mesh, cax=aside)
@@ -288,7 +292,7 @@ def _colour_bar(ax: "Axes", mesh: Any, quantity: str) -> None:
 
 
 def _key(ax: "Axes", marks: set[str], title: str) -> None:
-    """The legend of the marks that occur, and the title above it."""
+    """Draw the legend of the marks that occur, with the title above it."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.textpath import TextPath

@@ -1,7 +1,8 @@
-"""All kinds of exhibit.
+"""All kinds of exhibits.
 
-A kind is a subclass of `xlgrid.exhibits.exhibit.Exhibit`. Papers and other installed packages add kinds as entry points of the group
-`xlgrid.exhibits`, whose name is the `kind`. Their modules import modules of this package, so only this module loads them.
+A kind is a subclass of `xlgrid.exhibits.exhibit.Exhibit`. Papers and other installed packages add kinds as entry points
+of the group `xlgrid.exhibits`, named by their `kind`. Their modules import modules of this package, so only this module
+loads them.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +44,7 @@ ALL_KINDS = Extensible(
 
 
 def _of_packages(fields: Any, validate: Callable[[Any], Exhibit]) -> Exhibit:
-    """The exhibit that a study describes; xlgrid knows the kinds of other packages when a study names them."""
+    """The exhibit that a study describes. The kinds of other packages are loaded when a study names them."""
     kind = fields.get("kind") if isinstance(fields, Mapping) else None
     if isinstance(kind, str) and kind not in ALL_KINDS.own and (other := ALL_KINDS.get(kind)):
         return other.model_validate(fields)

@@ -1,4 +1,4 @@
-"""A list of languages and the groups of the study that they belong to, from the table of languages; it needs no results."""
+"""A table of languages and the groups of the study to which they belong. It needs no results."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +19,11 @@ FACTS = ("code", "name", "family", "script")
 
 
 class Languages(Exhibit):
-    """A row for each language, with its name, family and script, and a mark for each group that it belongs to.
+    """A table with a row for each language: its name, family and script, and a mark for each of its groups.
 
-    A column may have several groups, each with a mark of its own: `columns: {"60": {pre-train: langs60, add: added}}`. The rows
-    are the languages of the groups, or those of `only`, in the order of the study. Families and scripts are those of the table
-    of languages, or as the study declares them; those that are not known are blank.
+    A column may have several groups with different marks: `columns: {"60": {pre-train: langs60, add: added}}`. The rows
+    are the languages of the groups, or the languages of `only`, in the order of the study. Families and scripts come
+    from xlgrid's table of languages or from the study; unknown ones are blank.
     """
 
     kind: Literal["languages"] = "languages"
@@ -34,7 +34,7 @@ class Languages(Exhibit):
 
     @property
     def groups_shown(self) -> tuple[str, ...]:
-        """Every group that a column names, and those of `only`."""
+        """The groups that the columns name, and the groups of `only`."""
         of_columns = [group for marks in self.columns.values() for group in marks.values()]
         return tuple(dict.fromkeys([*of_columns, *self.only]))
 
@@ -45,19 +45,22 @@ class Languages(Exhibit):
         yield from among("only", "group", self.only, study.groups)
         for name, marks in self.columns.items():
             if name in FACTS:
-                yield f"columns.{name}: this is the name of another column: choose another"
+                yield f"columns.{name}: this is the name of another column: choose another name"
             yield from among(f"columns.{name}", "group", marks.values(), study.groups)
         known = study.languages_used
         for group in self.groups_shown:
             for member in study.groups.get(group, ()):
                 if member not in known:
-                    yield f"columns: group {group} has {member}, which is no language: name a group of languages"
+                    yield f"columns: group {group} has {member}, which is not a language: name a group of languages"
         for name, marks in self.columns.items():
             marked: dict[str, str] = {}
             for group in marks.values():
                 for code in study.groups.get(group, ()):
                     if (other := marked.setdefault(code, group)) != group:
-                        yield f"columns.{name}: {code} is in both {other} and {group}, and has one mark: leave it out of one"
+                        yield (
+                            f"columns.{name}: {code} is in both {other} and {group}, but can have only one mark: leave "
+                            "it out of one group"
+                        )
 
     def rendering(self, plan: "Plan") -> Rendering:
         import pandas as pd
@@ -82,7 +85,7 @@ class Languages(Exhibit):
         return Rendering(sheet, table)
 
     def table(self, study: "Study") -> "pd.DataFrame":
-        """A row per language: `code`, `name`, `family`, `script`, then each of `columns` with a mark or ""."""
+        """A row per language, with `code`, `name`, `family`, `script`, and a mark or "" in each of `columns`."""
         import pandas as pd
 
         rows = []

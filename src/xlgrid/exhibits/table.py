@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 class Table(Compared):
-    """Rows and columns of means over seeds.
+    """A table of means over seeds.
 
-    `columns: group` is a column per group; `columns: [task, group]` is a block of such columns per task, under its name. An axis
-    `source` or `target` that neither rows nor columns name is averaged over within each seed; every other axis must be selected
-    down to one value, or be named. Facts of the encoders (`facts`) are axes, too. With two axes of columns, the CSV has both by name instead of `column`.
+    `columns: group` gives a column per group; `columns: [task, group]` gives a block of such columns per task, under
+    its name. If neither rows nor columns name the axis `source` or `target`, an entry averages over it within each
+    seed; every other axis must be named, or have a single selected value. Facts of the encoders (`facts`) are axes,
+    too. With two axes of columns, the CSV has both under their names instead of `column`.
     """
 
     kind: Literal["table"] = "table"
@@ -32,15 +33,15 @@ class Table(Compared):
         Field(min_length=1, max_length=2, description="one axis, or a list of two, the outer first")
     )
     groups: tuple[str, ...] = Field((), description="the groups that are columns, with `columns: group`")
-    average: bool = Field(False, description="true: one more column has the mean over the others")
+    average: bool = Field(False, description="true: a further column has the mean over the others")
     latex: LatexOfScores = Field(
         LatexOfScores(),
         description="the place and the width of the table in a LaTeX document, and which entries are bold",
     )
     difference: tuple[str, str] | None = Field(
         None,
-        description="two of the columns; one more column is the first minus the second: within each seed, or of their means "
-        "where the two have different seeds",
+        description="two of the columns; a further column has the first minus the second, within each seed, or of "
+        "their means if the two have different seeds",
     )
 
     @model_validator(mode="after")
@@ -54,7 +55,7 @@ class Table(Compared):
         if self.groups and "target" in axes:
             where = "rows" if "target" in self.rows else "columns"
             raise ValueError(
-                f"{where} name 'target', but a group averages over its targets: take 'target' out of the {where}"
+                f"{where} name 'target', but a group averages over its targets: remove 'target' from the {where}"
             )
         if self.average and len(self.columns) > 1:
             raise ValueError(f"`average` goes with one axis of columns, got {list(self.columns)}: set it to false")
@@ -107,8 +108,8 @@ class Table(Compared):
         if len({(each.unit, each.higher_is_better) for each in metrics}) > 1:
             names = ", ".join(each.name for each in metrics)
             raise ValueError(
-                f"`average` would average over metrics of different units or directions ({names}): select some of the tasks, or set "
-                "it to false"
+                f"`average` would average over metrics of different units or directions ({names}): select some of the "
+                "tasks, or set it to false"
             )
         if self.groups:
             chosen = stats.in_groups(chosen, self.groups, study.belongs)
@@ -137,10 +138,11 @@ class Table(Compared):
     def _bold(
         self, behind: "Sequence[pd.DataFrame]", entries: "pd.DataFrame", axes: Sequence[str]
     ) -> "tuple[pd.DataFrame, list[str]]":
-        """The entries with the column `is_best`, of which LaTeX prints true ones in bold, and a sentence on what bold means.
+        """The entries with the column `is_best`, and a sentence about the meaning of bold. LaTeX prints the best ones
+        in bold.
 
         Args:
-            behind: the cells of the columns, and those of the average, if the table has one.
+            behind: the cells of the columns, and the cells of the average if the table has an average.
             axes: the columns of `entries` that name a column.
         """
         import pandas as pd
@@ -153,7 +155,7 @@ class Table(Compared):
         by = [*self.rows, *axes]
         competing = [axis if axis in self.rows or len(axes) > 1 else "column" for axis in self.latex.bold]
         cells = [weighted(behind[0], by)]
-        # An average over the columns has rivals in other rows only.
+        # An average over the columns competes only with other rows.
         if self.average and "column" not in competing:
             cells.append(weighted(behind[1], by, self.columns))
         won = winners(pd.concat(cells), by, competing, self.latex.bold)
@@ -164,7 +166,8 @@ class Table(Compared):
             others = [axis for axis in (*self.rows, *self.columns) if axis not in self.latex.bold]
             each = f" for each {' and '.join(others)}" if others else ""
             note = (
-                f"Bold: the best {' and '.join(self.latex.bold)}{each}, where it is better than the runner-up with p below {LEVEL}, "
-                f"paired over seeds, targets and test examples, corrected by Holm over {won.groups} comparisons."
+                f"Bold: the best {' and '.join(self.latex.bold)}{each}, where it is better than the runner-up with p "
+                f"below {LEVEL}, paired over seeds, targets and test examples, corrected by Holm over {won.groups} "
+                "comparisons."
             )
         return entries.assign(is_best=is_best), [note]

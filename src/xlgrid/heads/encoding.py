@@ -18,7 +18,7 @@ class Encoding:
         tokenizer: a fast tokenizer of transformers.
         max_length: the maximum number of tokens of an input, special tokens included.
         one_separator: whether inputs of XLM-R have one special token between two segments; its tokenizer puts two.
-        stride: the number of tokens that two neighbouring windows of a context share.
+        options: those of the head (`Head.options`).
         documents, lines: see `xlgrid.tasks.mlm.Options`.
         carry: the tokens of packed texts that do not fill an input yet; the next input begins with them.
         truncated: the number of inputs that were cut, or of examples that have several windows.
@@ -28,7 +28,7 @@ class Encoding:
     tokenizer: Any
     max_length: int
     one_separator: bool = False
-    stride: int = 128
+    options: Any = None
     documents: Literal["cut", "split", "pack"] = "cut"
     lines: Literal["joined", "segments"] = "joined"
     carry: list[int] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""The interface of a head: everything that depends on what an example of a task is.
+"""The interface of a head, which has everything that depends on the form of a task's examples.
 
-A head reads the columns of a task's data, turns them into token ids and labels, makes batches, computes the loss, and turns a
-model's predictions into outcomes, from which its metrics are computed.
-Nothing outside this package asks which head a task has.
+A head reads the columns of a task's data, turns them into token ids and labels, makes batches, computes the loss, and
+turns a model's predictions into outcomes, from which its metrics are computed. Nothing outside this package asks which
+head a task has.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 # How a mix takes its parts: each example from one of them, or all rows of each.
 Mix = Literal["shares", "whole"]
-# The column of a table to encode that has the number of each row's file, where a tokens file has the rows of several splits.
+# The column of a table to encode that has the number of each row's file, where a tokens file has the rows of several
+# splits.
 FILE = "file"
 
 
@@ -49,8 +50,8 @@ class TaskColumns:
 
     Attributes:
         name: the kind that a study names.
-        inputs: the columns that the encoder reads, in the order of the head's description, `choices` at their end.
-        target: the column with the label or answer; "" for heads without one.
+        inputs: the columns that the encoder reads, in the order of the head's description, with `choices` at the end.
+        target: the column with the label or answer; "" for heads without a target.
         labels: the names of the labels, in the order of their numbers.
         choices: the columns of the choices; () for other heads.
     """
@@ -63,7 +64,7 @@ class TaskColumns:
 
 
 class Head(ABC):
-    """One head. The methods are in the order in which data flow through them."""
+    """A head. The methods are in the order in which data flow through them."""
 
     # The name by which `xlgrid.heads.ALL_HEADS` finds the head, which tokens files store.
     name: ClassVar[str]
@@ -77,10 +78,8 @@ class Head(ABC):
 
     # Tokens files. The columns of `fields` that have one value per token; the others have one value per row.
     token_columns: ClassVar[tuple[str, ...]] = ()
-    # Two windows of a long example share tokens, whose number the study's `stride` gives
-    has_stride: ClassVar[bool] = False
-    # How a mix may take its parts, the default first. `shares`: each example comes from one of the parts, which have the same examples;
-    # `whole`: the mix has all rows of each part.
+    # How a mix may take its parts, the default first. `shares`: each example comes from one of the parts, which have
+    # the same examples; `whole`: the mix has all rows of each part.
     mixes: ClassVar[tuple[Mix, ...]] = ("shares", "whole")
 
     # Models. Classes of transformers are `{family}For{model_suffix}`; "" for a head with a `model_class` of its own.
@@ -101,11 +100,12 @@ class Head(ABC):
     allows_smoothing: ClassVar[bool] = True  # the loss is a cross entropy, and can spread probability over all classes
     label_smoothing: float = 0.0  # the share of each label's probability that the loss spreads over all classes
     all_metrics: ClassVar[tuple[Metric, ...]]  # the metrics of all tasks with the head
-    options: ClassVar[type[Strict]] = NoOptions  # the settings of evaluation, which are among the options of a task
+    # The settings of tokens and of evaluation, which are among the options of a task
+    options: ClassVar[type[Strict]] = NoOptions
 
     def smoothed(self, label_smoothing: float) -> Self:
-        """The head with a loss that spreads a share of each label's probability evenly over all classes (Szegedy et al. 2016,
-        section 7).
+        """The head with a loss that spreads a share of each label's probability evenly over all classes (Szegedy et al.
+        2016, section 7).
 
         Raises:
             ValueError: the loss of the head does not allow label smoothing.
@@ -114,8 +114,8 @@ class Head(ABC):
             return self
         if not self.allows_smoothing:
             raise ValueError(
-                f"the loss of head {self.name} has no label smoothing here, got {label_smoothing}: leave out `label_smoothing`, or "
-                "limit it with the key `when` to tasks whose head allows it"
+                f"the loss of head {self.name} does not support label smoothing, got {label_smoothing}: leave out "
+                "`label_smoothing`, or limit it with the key `when` to tasks whose head supports it"
             )
         head = copy(self)
         head.label_smoothing = label_smoothing
@@ -155,16 +155,16 @@ class Head(ABC):
         return [*task.inputs, *filter(None, [task.target])]
 
     def splits(self, split: str) -> tuple[str, ...]:
-        """The splits whose rows a tokens file of a split has: the split, and those on which a cell chooses what its predictions
-        depend on. In the table to encode, the column `FILE` tells the rows of several splits apart."""
+        """The splits whose rows a tokens file of a split has: the split, and those on which a cell chooses what its
+        predictions depend on. In the table to encode, the column `FILE` tells the rows of several splits apart."""
         return (split,)
 
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
     ) -> "pa.ChunkedArray | pa.Array":
-        """The target column with the labels of the task in place of those of the source.
+        """The target column after labels of the source are replaced by labels of the task.
 
-        Values that are no label of the task stay as they are, and `check` names them.
+        Values that are not labels of the task are unchanged, and `check` reports them.
 
         Args:
             names: label of the source, as text -> label of the task.
@@ -172,14 +172,14 @@ class Head(ABC):
         return target
 
     def label_names(self, task: TaskColumns) -> tuple[str, ...]:
-        """The names into which `labelled` can translate those of a source."""
+        """The names of labels into which `labelled` can translate the labels of a source."""
         return task.labels
 
     def prepared(
         self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: Any
     ) -> "tuple[pa.Table, dict[str, int]]":
-        """The rows of a table, which has the columns of `check_columns`, that a task can read; and the numbers of corrections by
-        what was corrected, for the log and the record of the data.
+        """The rows of a table, which has the columns of `check_columns`, that a task can read; and the numbers of
+        corrections by what was corrected, for the log and the record of the data.
 
         Args:
             unanswerable, misplaced: see `xlgrid.data.origins.origin.Origin`.
@@ -197,7 +197,7 @@ class Head(ABC):
         return in_form(table, (*task.inputs, task.target), normalized)
 
     def second(self, task: TaskColumns) -> str | None:
-        """The input column that a pair takes from its second language; None if the task cannot have pairs."""
+        """The input column that is in the second language of a pair; None if the task cannot have pairs."""
         return None
 
     def parallel(self, task: TaskColumns) -> str:
@@ -211,8 +211,8 @@ class Head(ABC):
             first_row: the number of the table's first row. Messages count rows from 1.
 
         Raises:
-            ValueError: there are no rows, a column is missing, a value is missing or no text, or a label is wrong; the message
-                names `where`, the column, and the number of the row.
+            ValueError: there are no rows, a column is missing, a value is missing or not text, or a label is wrong. The
+                message has `where`, the column, and the number of the row.
         """
         if not table.num_rows:
             raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
@@ -231,26 +231,28 @@ class Head(ABC):
         return task.inputs
 
     def check_columns(self, table: "pa.Table", task: TaskColumns, where: str) -> list[str]:
-        """The columns that a task needs, all of which a table that was read from `where` has.
+        """The columns that a task needs, after the check that a table which was read from `where` has all of them.
 
         Raises:
-            ValueError: a column is missing; the message names `where` and the nearest column.
+            ValueError: a column is missing; the message has `where` and the name of the nearest column.
         """
         columns = self.columns(task)
         for column in columns:
             if column not in table.column_names:
                 raise ValueError(
-                    f"{where} has no column {column!r}, which {task.name} needs: {missing_column(column, table.column_names)}; "
-                    "in `data`, `rename` gives a column another name, and `columns` names those of a file without a header"
+                    f"{where} has no column {column!r}, which {task.name} needs: "
+                    f"{missing_column(column, table.column_names)}; in `data`, `rename` renames a column, and "
+                    "`columns` names the columns of a file without a header"
                 )
         return columns
 
     def problem_of_all(self, table: "pa.Table") -> str | None:
-        """A mistake that shows only in all rows together, as a clause after the file's name; None without one."""
+        """A mistake that only all rows together show, as a clause after the name of the file; None without a
+        mistake."""
         return None
 
     def remarks(self, table: "pa.Table", task: TaskColumns) -> list[str]:
-        """What is unusual about the rows of a file but no error, each as a clause for the log of the data."""
+        """Remarks on unusual properties of rows that are not errors, each as a clause for the log of the data."""
         return []
 
     def problems_of_grid(self, study: Any, task: str, grid: str) -> Iterator[str]:
@@ -263,8 +265,8 @@ class Head(ABC):
         yield from ()
 
     def unscorable(self, options: Any, targets: Sequence[Sequence["Language"]]) -> list[str]:
-        """Why some targets of a task cannot be scored, each as `option: what is wrong`, for the settings of evaluation `options`.
-        A target has one language, or the two of a pair."""
+        """Why some targets of a task cannot be scored, each as `option: what is wrong`, for the settings of evaluation
+        `options`. A target has one language, or the two of a pair."""
         return []
 
     def label_counts(self, table: "pa.Table", task: TaskColumns) -> Counter[str]:
@@ -277,7 +279,7 @@ class Head(ABC):
         """Check that a tokenizer has the special tokens that the head needs.
 
         Raises:
-            ValueError: one is missing.
+            ValueError: a special token is missing.
         """
         return
 
@@ -290,14 +292,18 @@ class Head(ABC):
         """Turn rows of a task's data into rows of a tokens file.
 
         Returns:
-            `input_ids` (lists of token ids, special tokens included), `context_length` (the tokens of the first segment,
-            with the special token before it and the one after it; all where there is one segment), the columns of
-            `fields`, and `example` where an example can have several rows or none: the number of the table's row, from 0.
-            For heads with several inputs in a row, the entries of the first two are lists, with one element per input.
+            These columns. For heads with several inputs in a row, the entries of the first two are lists with an
+            element per input.
+
+            - `input_ids`: lists of token ids, special tokens included;
+            - `context_length`: the number of tokens of the first segment, including the special tokens before and after
+              it, or of the whole input if it has one segment;
+            - the columns of `fields`;
+            - `example`, if an example can have several rows or no rows: the number of the table's row, from 0.
         """
 
     def remainder(self, encoding: Encoding) -> dict[str, list[Any]]:
-        """The rows of a tokens file that `encode` has kept back when the data end, with the columns of `encode`."""
+        """The rows of a tokens file that `encode` has not returned when the data end, with the columns of `encode`."""
         return {}
 
     def segment_languages(self, codes: Sequence[str]) -> tuple[str, str]:
@@ -308,7 +314,7 @@ class Head(ABC):
         """The languages of the first and the second segment of each input, [inputs, 2], or of all inputs alike, [2].
 
         Args:
-            segments: those of `segment_languages`, as numbers.
+            segments: the languages of `segment_languages`, as numbers.
             columns: the columns of a tokens file that have one value per row.
         """
         return segments
@@ -338,8 +344,8 @@ class Head(ABC):
         return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
 
     def shaped(self, inputs: Any, rows: int) -> Any:
-        """An array or tensor of a batch, [inputs, longest], in the shape that the model reads: [rows, longest] where each row has one
-        input."""
+        """An array or tensor of a batch, [inputs, longest], in the shape that the model reads: [rows, longest] where
+        each row has one input."""
         return inputs
 
     def evaluation_batch(
@@ -350,17 +356,19 @@ class Head(ABC):
 
     @abstractmethod
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
-        """The labels of a batch, `IGNORED` where no prediction is due.
+        """The labels of a batch, with `IGNORED` for tokens without a prediction.
 
         Args:
             arrays: the batch's `input_ids` and `attention_mask`.
-            positions: the positions in `tokens.values` of the batch's tokens, in the order of the attention mask's ones.
+            positions: the positions of the batch's tokens in `tokens.values`, in the order of the ones in the attention
+                mask.
         """
 
     # Models
 
     def without_class(self, family: str) -> str | None:
-        """Why encoders of a family have no model with the head, as a sentence that says what to do instead; None if they have one.
+        """Why encoders of a family have no model with the head, as a sentence that says what to do instead; None if
+        they have one.
 
         Args:
             family: as of `model_class`.
@@ -378,18 +386,22 @@ class Head(ABC):
         return getattr(transformers, f"{family}For{self.model_suffix}")
 
     def described(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The configuration of the head's model, as `Method.misfit` reads it: that of the encoder, with what the head changes in it.
+        """The configuration of the head's model, as `Method.misfit` reads it: that of the encoder, with what the head
+        changes in it.
 
         Args:
-            config: the contents of the encoder's config.json, or some of them; or the configuration of a model with the head.
+            config: the contents of the encoder's config.json, or some of them; or the configuration of a model with the
+                head.
         """
         return config
 
     def computed(self, model: "PreTrainedModel", name: str, is_output: bool) -> tuple[float, float]:
-        """How often a training step and an evaluation multiply by a parameter, each per token of an example, for estimates of cost.
+        """How often a training step and an evaluation multiply by a parameter, each per token of an example, for
+        estimates of cost.
 
         Args:
-            name: the parameter, by its name in `xlgrid.models.deltas.named_parameters`. It is in a layer, or else `is_output`.
+            name: the parameter, by its name in `xlgrid.models.deltas.named_parameters`. It is in a layer, or else
+                `is_output`.
             is_output: whether it is the output embeddings of a language model.
         """
         share = self.output_share if is_output else 1.0
@@ -400,7 +412,7 @@ class Head(ABC):
         return {"num_labels": labels} if self.output_per_label else {}
 
     def scores(self, model: "PreTrainedModel", batch: "Batch") -> tuple["torch.Tensor", "torch.Tensor"]:
-        """The model's outputs, [predictions, outputs of one], and labels, [predictions]. `loss` compares them.
+        """The model's outputs, [predictions, outputs], and the labels, [predictions]. `loss` compares them.
 
         Args:
             batch: the tensors of `collate`, and the arguments that the method adds to the model's forward.
@@ -413,9 +425,10 @@ class Head(ABC):
         return int((batch["labels"] != IGNORED).sum())
 
     def loss(self, model: "PreTrainedModel", batch: "Batch") -> "torch.Tensor":
-        """The sum of the terms of a batch; divided by `terms`, it is the loss that trains.
+        """The sum of the terms of the loss in a batch. The training loss is this sum divided by `terms`.
 
-        A term is the cross entropy of a label, whose logits are `scores`. A head with another loss overrides this method.
+        A term is the cross entropy of a label with the logits of `scores`. A head with another loss overrides this
+        method.
         """
         from torch.nn.functional import cross_entropy
 
@@ -424,7 +437,7 @@ class Head(ABC):
         return cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
 
     def losses(self, model: "PreTrainedModel", batch: "Batch") -> dict[str, "torch.Tensor"]:
-        """The losses that training adds up, by name, each the sum of its terms in a batch."""
+        """The losses that training adds, by name, each as the sum of its terms in a batch."""
         return {"loss": self.loss(model, batch)}
 
     def terms_of_losses(self, batch: "Batch") -> dict[str, int]:
@@ -440,12 +453,12 @@ class Head(ABC):
         return list(predictions)
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
-        """The score of a guess that reads no input, such as the most frequent label for all examples, by metric.
+        """The score of a guess without reading the input, such as the most frequent label for all examples, by metric.
 
-        A metric that is left out has 0 if more is better, and nobody knows its chance if less is better.
+        For a metric that is left out, chance is 0 if higher is better, and unknown if lower is better.
 
         Args:
-            tokens: the data that are scored.
+            tokens: the data of the evaluation.
         """
         return {}
 
@@ -456,12 +469,12 @@ class Head(ABC):
     # Labels for data without labels
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        """The metrics, among `all_metrics`, of a task with these labels. The first one chooses checkpoints, and tables show it by
-        default."""
+        """The metrics, among `all_metrics`, of a task with these labels. The first one chooses checkpoints, and tables
+        show it by default."""
         return self.all_metrics
 
     def implementation(self, tokens: Tokens) -> str:
-        """What computes the main metric of these data, and which of several definitions it follows; cells record it."""
+        """The implementation and the definition of the main metric for these data, which cells record."""
         return self.metrics(tokens.label_names)[0].implementation
 
 
@@ -471,12 +484,12 @@ def without_labels(batch: "Batch") -> tuple["Batch", "torch.Tensor"]:
 
 
 def written(label: Any) -> str:
-    """A label as text: numbers and truth values as YAML and JSON write them."""
+    """A label as text. Numbers and truth values are written as in YAML and JSON."""
     return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 def check_text(table: "pa.Table", columns: Sequence[str], where: str) -> None:
-    """Raise a ValueError if a column is not of a type of text."""
+    """Raise a ValueError if a column does not have a type of text."""
     import pyarrow as pa
 
     for column in columns:
@@ -486,7 +499,7 @@ def check_text(table: "pa.Table", columns: Sequence[str], where: str) -> None:
 
 
 def check_integers(table: "pa.Table", columns: Sequence[str], where: str) -> None:
-    """Raise a ValueError if a column is not of a type of whole numbers."""
+    """Raise a ValueError if a column does not have a type of whole numbers."""
     import pyarrow as pa
 
     for column in columns:

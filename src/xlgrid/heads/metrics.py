@@ -1,9 +1,13 @@
-"""Metrics, which are computed from the outcome of each example, so that a cell's examples can be paired and resampled later.
+"""Metrics. They are computed from the outcomes of examples, so that the examples can be paired and resampled later.
 
-The head decides what an outcome is: 0 or 1 for a sequence or a choice, `[correct, labelled]` for the accuracy of tokens,
-`[negative log-likelihood, masked]` for the perplexity of masked tokens, `[true positives, false positives, false negatives]`
-for the F1 of labelled spans, of chunks or of mined pairs, `[F1, exact match]`, each from 0 to 1, for the answer to a question, and
-ten statistics for the BLEU of a sentence.
+The head defines the outcome of an example:
+
+- 0 or 1 for a sequence or a choice;
+- `[correct, labelled]` for the accuracy of tokens;
+- `[negative log-likelihood, masked]` for the perplexity of masked tokens;
+- `[true positives, false positives, false negatives]` for the F1 of labelled spans, of chunks or of mined pairs;
+- `[F1, exact match]`, each from 0 to 1, for the answer to a question;
+- ten statistics for the BLEU of a sentence.
 """
 
 import math
@@ -16,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The draws of examples from which a bootstrap estimates a variance.
+# The number of draws of examples from which a bootstrap estimates a variance.
 DRAWS = 1000
 Outcome = int | list[int] | list[float]
 # The amounts that an example adds to the numerator and to the denominator of a ratio.
@@ -31,7 +35,7 @@ class Metric(ABC):
         name: the name in cells, tables and published numbers.
         implementation: the module of the computation and the definition that it follows; cells record it.
         unit: "%" or, for a metric without a unit, "".
-        higher_is_better: whether a greater score is a better one.
+        higher_is_better: whether higher scores are better.
     """
 
     name: str
@@ -43,8 +47,9 @@ class Metric(ABC):
     def score(self, outcomes: Iterable[Outcome]) -> float:
         """The metric over all examples, in its unit.
 
-        Where nothing can be counted (no example, no span), a metric for which more is better is 0. A metric for which less is
-        better has no such value: 0 would be the best one, tables show NaN as a missing cell, and JSON has no infinity.
+        If nothing can be counted (no example, no span), a metric for which higher is better is 0. A metric for which
+        lower is better has no suitable value: 0 would be the best value, tables show NaN as a missing cell, and JSON
+        has no infinity.
 
         Raises:
             ValueError: the metric has no value.
@@ -52,18 +57,18 @@ class Metric(ABC):
 
     @abstractmethod
     def moves(self, outcomes: Sequence[Outcome]) -> NDArray[np.float64]:
-        """Values of which the mean of the squares, divided by their number, is the variance of the score over draws of as many
-        examples.
+        """The moves of the score: values whose mean square, divided by their number, is the variance of the score over
+        draws of the same number of examples.
 
-        The values of scores on the same examples add up as the scores do, so that the variance of a weighted sum of scores follows
-        from the weighted sum of their values.
+        The moves of a weighted sum of scores on the same examples are the weighted sum of their moves, which gives the
+        variance of the weighted sum.
 
         Returns:
-            Shape [examples] or [DRAWS], the same for all outcomes of so many examples; the mean is 0.
+            Shape [examples] or [DRAWS], the same for all outcomes with this number of examples. The mean is 0.
         """
 
     def better(self, first: float, second: float) -> bool:
-        """Whether the first of two scores is the better one."""
+        """Whether the first of two scores is better than the second."""
         return first > second if self.higher_is_better else first < second
 
 
@@ -72,7 +77,7 @@ class Ratio(Metric):
     """A ratio of two sums over examples.
 
     Attributes:
-        shares: returns the amounts that an outcome adds to the numerator and to the denominator.
+        shares: a function that returns the amounts that an outcome adds to the numerator and to the denominator.
         scale: the factor of the ratio, 100 for percent.
     """
 
@@ -87,12 +92,13 @@ class Ratio(Metric):
         if self.higher_is_better:
             return 0.0
         raise ValueError(
-            f"{self.name}, for which less is better, has no value: nothing can be counted in {len(shares)} examples: look at "
-            "the task's data and its labels, then tokenize again"
+            f"{self.name}, for which lower is better, has no value, because nothing can be counted in {len(shares)} "
+            "examples: correct the task's data and labels, then tokenize again"
         )
 
     def moves(self, outcomes: Sequence[Outcome]) -> NDArray[np.float64]:
-        """How far each example moves the ratio, in the unit of the score, to first order. All are 0 where nothing can be counted.
+        """The effect of each example on the ratio, in the unit of the score, to first order; 0 if nothing can be
+        counted.
 
         Returns:
             Shape [examples]: the number of examples times the change of `score` per unit of the example's weight.
@@ -111,9 +117,9 @@ class OfAll(Metric):
     """A function of the outcomes of all examples at once, such as a rank correlation or BLEU.
 
     Attributes:
-        function: returns the metric, in its unit, of an array of outcomes, [examples] or [examples, values of an outcome]. It
-            gets one example or more, and returns a number where the metric is not defined, such as 0 for the
-            correlation of a constant.
+        function: a function that returns the metric in its unit for an array of outcomes, [examples] or [examples,
+            values of an outcome]. It gets at least one example, and also returns a number if the metric is undefined,
+            such as 0 for the correlation of a constant.
     """
 
     function: Callable[[NDArray[Any]], float]
@@ -123,14 +129,16 @@ class OfAll(Metric):
         score = float(self.function(np.array(listed))) if listed else 0.0
         if not math.isfinite(score):
             raise ValueError(
-                f"{self.name} of {len(listed)} examples is {score}, which is no score: let its function return a number, such as 0, "
-                "where it is not defined; if an outcome is no number, the model has diverged"
+                f"{self.name} of {len(listed)} examples is {score}, which is not a score: let its function return a "
+                "number, such as 0, if it is undefined; if an outcome is not a number, the model has diverged"
             )
         return score
 
     def moves(self, outcomes: Sequence[Outcome]) -> NDArray[np.float64]:
-        """How far the score is from its mean, in its unit, times the root of `DRAWS`, in each of `DRAWS` draws of examples with
-        replacement (the bootstrap; for BLEU, Koehn 2004). The draws depend on the number of examples only.
+        """The difference of the score from its mean, in its unit, times the root of `DRAWS`, in each of `DRAWS` draws
+        of examples with replacement (the bootstrap; for BLEU, Koehn 2004).
+
+        The draws depend only on the number of examples.
 
         Returns:
             Shape [DRAWS].
@@ -143,7 +151,7 @@ class OfAll(Metric):
 
 @lru_cache(maxsize=1)
 def _draws(examples: int) -> NDArray[np.int64]:
-    """[DRAWS, examples], how often each draw takes each example."""
+    """[DRAWS, examples], the number of times that each draw contains each example."""
     return np.random.default_rng([examples]).multinomial(examples, np.full(examples, 1 / examples), size=DRAWS)
 
 
@@ -176,7 +184,8 @@ SPAN_F1 = Ratio(
 )
 CHUNK_F1 = Ratio(
     "chunk-f1",
-    "xlgrid.heads.token_chunks: micro-averaged F1 of runs of words with one label, as XTREME takes it from seqeval 0.0.12",
+    "xlgrid.heads.token_chunks: micro-averaged F1 of runs of words with one label, as XTREME takes it from seqeval "
+    "0.0.12",
     _f1,
 )
 SQUAD_F1 = Ratio(
@@ -191,16 +200,19 @@ SQUAD_EM = Ratio(
 )
 MLQA_F1 = Ratio(
     "mlqa-f1",
-    "xlgrid.heads.span.mlqa: F1 of words, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
+    "xlgrid.heads.span.mlqa: F1 of words, mean over questions, as MLQA's evaluation script v1 has it for the "
+    "context's language",
     _answer_f1,
 )
 MLQA_EM = Ratio(
     "mlqa-em",
-    "xlgrid.heads.span.mlqa: exact match, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
+    "xlgrid.heads.span.mlqa: exact match, mean over questions, as MLQA's evaluation script v1 has it for the "
+    "context's language",
     _answer_match,
 )
 MINING_F1 = Ratio(
     "mining-f1",
-    "xlgrid.heads.embed.mining: F1 of pairs from two pools above the threshold that is best on the dev set, as XTREME mines BUCC",
+    "xlgrid.heads.embed.mining: F1 of pairs from two pools above the threshold that is best on the dev set, as XTREME "
+    "mines BUCC",
     _f1,
 )

@@ -1,8 +1,8 @@
-"""Whether a type of transformers is an encoder as xlgrid uses one, and has a head, found out on a small model of the type.
+"""Test on a small model whether a type of transformers is an encoder that xlgrid can use, and whether it has a head.
 
-The types of `xlgrid.heads.families.FAMILIES` are known; tests train them. Of any other type, a model with two layers and few tokens, with random
-weights, computes a short input. An *encoder* is a model of one text, in one part, that transformers can train on masked tokens; its
-states depend only on the input, and not on the padding after it.
+The types of `xlgrid.heads.families.FAMILIES` are known, and tests train them. For any other type, a model with two
+layers, few tokens and random weights computes a short input. An *encoder* is a model of text, without a decoder, that
+transformers can train on masked tokens. Its states depend only on the input, and not on the padding after it.
 """
 
 import json
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 INSTEAD = "take an encoder of another type, such as FacebookAI/xlm-roberta-base or jhu-clsp/mmBERT-base"
-# The layers of a small model, and the ids of its tokens besides the special ones.
+# The number of layers of a small model, and the ids of its tokens besides the special tokens.
 LAYERS, TOKENS = 2, 32
-# The tokens of the input of `answers`, and of its first segment.
+# The numbers of tokens of the input of `answers`, and of its first segment.
 LENGTH, CONTEXT = 10, 5
-# The largest difference of states or logits, as a share of the largest of them, that sums in another order explain.
+# The largest difference of states or logits, relative to the largest value, that another order of sums can explain.
 _ROUNDING = 1e-4
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within the block, transformers logs only errors: no warnings and no progress bars."""
+    """A context in which transformers logs only errors: no warnings and no progress bars."""
     from transformers import logging
 
     verbosity, has_progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -46,18 +46,22 @@ def quiet() -> Iterator[None]:
 
 
 def type_problem(config: Mapping[str, Any]) -> str | None:
-    """Why no encoder can be of the type in a config.json, as a sentence that begins with a verb and says what to do instead; None if it can.
+    """The reason why the type in a config.json cannot be an encoder; None if it can.
+
+    The reason is a sentence that begins with a verb and says what to do instead.
 
     Args:
         config: the contents of a config.json with `model_type`.
     """
     if not isinstance(kind := config["model_type"], str):
-        return f"has the `model_type` {kind!r}, which is no name: take the config.json that was saved with the weights"
+        return (
+            f"has the `model_type` {kind!r}, which is not a name: use the config.json that was saved with the weights"
+        )
     return None if known_type(kind) else _type_problem(json.dumps(config, sort_keys=True))
 
 
 def type_advice(config: Mapping[str, Any]) -> str:
-    """What to do about a config.json without a type."""
+    """The advice for a config.json without a type."""
     from transformers.models.auto import modeling_auto as auto
 
     of_architecture = {
@@ -76,13 +80,16 @@ def type_advice(config: Mapping[str, Any]) -> str:
     names = {"num_hidden_layers": "layers", "hidden_size": "hidden units", "vocab_size": "tokens"}
     sizes = ", ".join(f"{config[name]:,} {what}" for name, what in names.items() if isinstance(config.get(name), int))
     return (
-        "take the config.json that was saved with the weights, or else that of the encoder from which their training began"
-        f"{f', which has {sizes}' if sizes else ''}"
+        "take the config.json that was saved with the weights, or else that of the encoder from which their training "
+        f"began{f', which has {sizes}' if sizes else ''}"
     )
 
 
 def head_problem(config: Mapping[str, Any], head: Head) -> str | None:
-    """Why encoders of a type, which has no `type_problem`, cannot have a head, as a sentence that says what to do instead; None if they can."""
+    """The reason why encoders of a type without a `type_problem` cannot have a head; None if they can.
+
+    The reason is a sentence that says what to do instead.
+    """
     if known := known_type(config["model_type"]):
         return known.problem(head)
     return _head_problem(json.dumps(config, sort_keys=True), head)
@@ -99,14 +106,15 @@ def _type_problem(written: str) -> str | None:
     if kind not in CONFIG_MAPPING:
         if config.get("auto_map"):
             return (
-                f"has the model_type {kind!r}, which transformers does not have: the repository has Python code of its own for this type "
-                "(`auto_map`), and xlgrid runs no code of repositories; take a copy of the encoder in a type that transformers has, as "
-                "alibaba-nlp-community/gte-multilingual-base is for "
-                "Alibaba-NLP/gte-multilingual-base, or another encoder, such as FacebookAI/xlm-roberta-base or jhu-clsp/mmBERT-base"
+                f"has the model_type {kind!r}, which transformers does not have: the repository has Python code of its "
+                "own for this type (`auto_map`), and xlgrid runs no code of repositories; take a copy of the encoder "
+                "in a type that transformers has, as alibaba-nlp-community/gte-multilingual-base is for "
+                "Alibaba-NLP/gte-multilingual-base, or another encoder, such as FacebookAI/xlm-roberta-base or "
+                "jhu-clsp/mmBERT-base"
             )
         return (
-            f"has the {unknown('model_type', kind, FAMILIES)}: take the config.json that was saved with the weights, or a version of "
-            "transformers that knows the type"
+            f"has the {unknown('model_type', kind, FAMILIES)}: take the config.json that was saved with the weights, "
+            "or a version of transformers that knows the type"
         )
     maker = CONFIG_MAPPING[kind]
     try:
@@ -126,14 +134,14 @@ def _type_problem(written: str) -> str | None:
     try:
         model = small_model(config, AutoModel)
         depends = depends_on_padding(model, None)
-        # Dropout draws random numbers. The numbers that a training draws must depend only on its seed.
+        # Dropout draws random numbers, but the random numbers of a training must depend only on its seed.
         with torch.random.fork_rng(devices=[]):
             answers(model.train(), None)
     except Exception as error:  # Models of transformers raise errors of many types.
         return f"{what} a model that does not compute tokens alone ({first_sentence(error)}): {INSTEAD}"
     return (
-        f"{what} an encoder whose states change with the padding after an input, so that a score would depend on which examples are computed "
-        f"together: {INSTEAD}"
+        f"{what} an encoder whose states change with the padding after an input, so that a score would depend on which "
+        f"examples are computed together: {INSTEAD}"
         if depends
         else None
     )
@@ -156,7 +164,8 @@ def _head_problem(written: str, head: Head) -> str | None:
     except Exception as error:  # Models of transformers raise errors of many types.
         return f"an encoder of type {kind} does not compute the head {head.name} ({first_sentence(error)}): {INSTEAD}"
     return (
-        f"the head {head.name} of an encoder of type {kind} gives other scores with the padding after an input: {INSTEAD}"
+        f"the head {head.name} of an encoder of type {kind} gives other scores with the padding after an input: "
+        f"{INSTEAD}"
         if depends
         else None
     )
@@ -173,7 +182,7 @@ def small_config(config: Mapping[str, Any]) -> Any:
     maker = CONFIG_MAPPING[config["model_type"]]
     small = maker.from_dict(dict(config))
     layers = getattr(small, "num_hidden_layers", None)
-    # Types whose layers differ list them.
+    # Types with different kinds of layers list the kind of each layer.
     fewer_layers: dict[str, Any] = {
         name: value[:LAYERS]
         for name, value in small.to_dict().items()
@@ -185,10 +194,10 @@ def small_config(config: Mapping[str, Any]) -> Any:
     )
     fewer_tokens = {name: number for number, name in enumerate(special, start=1)}
     fewer_tokens["vocab_size"] = len(special) + 1 + TOKENS
-    # The parts of a configuration may depend on one another in ways of their own.
+    # The entries of a configuration may depend on one another in ways that only the type defines.
     for changes in (fewer_layers, fewer_tokens):
         small = _changed(small, changes) or small
-    # Transformers looks here for the class of a type that has several.
+    # Transformers reads the class of the model here if a type has several classes.
     small.architectures = small.architectures or []
     return small
 
@@ -205,7 +214,7 @@ def _changed(config: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def small_model(config: Mapping[str, Any], maker: Any) -> "PreTrainedModel":
-    """A model with random weights of a `small_config`, on the CPU. Torch's own generator stays as it is.
+    """A model with random weights and a `small_config`, on the CPU. The state of torch's global generator is unchanged.
 
     Args:
         maker: an Auto class of transformers.
@@ -219,10 +228,11 @@ def small_model(config: Mapping[str, Any], maker: Any) -> "PreTrainedModel":
 
 
 def answers(model: "PreTrainedModel", head: Head | None, padding: int = 0, **extra: Any) -> "torch.Tensor":
-    """What a small model says of an input of two segments, [1, tokens or 1, numbers], to whose end padding is added.
+    """The output of a small model for an input with two segments and padding at the end, [1, tokens or 1, numbers].
 
     Args:
-        head: the head of the model; None for an encoder without one.
+        head: the head of the model; None for an encoder without a head.
+        padding: the number of padding tokens.
         extra: further arguments of the model's forward.
     """
     import torch
@@ -248,17 +258,17 @@ def answers(model: "PreTrainedModel", head: Head | None, padding: int = 0, **ext
 
 
 def depends_on_padding(model: "PreTrainedModel", head: Head | None) -> bool:
-    """Whether the answers of a small model change where padding follows the input, or from one computation to the next.
+    """Whether the output of a small model changes with padding after the input, or between two computations.
 
     Raises:
-        ValueError: they are no finite numbers.
+        ValueError: the output has values that are not finite numbers.
     """
     import torch
 
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         alone = answers(model, head)
         if not bool(torch.isfinite(alone).all()):
-            raise ValueError("the answers are no finite numbers")
+            raise ValueError("its output has values that are not finite numbers")
         differences = [(answers(model, head, padding) - alone).abs().max() for padding in (0, 7)]
         # The logit of a choice may be near 0.
         return bool(max(differences) > _ROUNDING * alone.abs().max() + _ROUNDING / 100)

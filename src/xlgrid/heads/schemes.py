@@ -1,7 +1,7 @@
-"""Tagging schemes: how the labels of words mark spans.
+"""Tagging schemes, in which the labels of words mark spans.
 
-A label is `O` for a word outside of all spans, or a letter with the type of the span that the word is in, such as B-PER. The letters
-say where in its span the word is:
+A label is `O` for a word outside of all spans, or a letter with the type of the span of the word, such as B-PER. The
+letter shows the place of the word in its span:
 
 | scheme | first word | inside | last word | single word |
 |---|---|---|---|---|
@@ -12,10 +12,11 @@ say where in its span the word is:
 | BMES | B | M | E | S |
 | BMEWO | B | M | E | W |
 
-The labels alone cannot tell IOB1 from IOB2. In IOB1, B begins a span only after a span of the same type; in IOB2, it begins every span.
-One reading suits both: B begins a span, and so does an I that continues nothing. conlleval (Tjong Kim Sang and Buchholz 2000) and the
-default mode of seqeval (Nakayama 2018) read labels in this way, and IOE likewise. The other schemes are read strictly, as by seqeval's
-`mode="strict"`: a span has all of its words, from the first to the last, and other labels are in no span.
+The labels alone do not distinguish IOB1 and IOB2. In IOB1, B begins a span only after a span of the same type; in IOB2,
+it begins every span. One reading suits both: B begins a span, and so does an I that continues no span. conlleval (Tjong
+Kim Sang and Buchholz 2000) and the default mode of seqeval (Nakayama 2018) read labels in this way, and IOE likewise.
+The other schemes are read strictly, as with seqeval's `mode="strict"`: a span has all of its words, from the first to
+the last, and other labels belong to no span.
 """
 
 import re
@@ -25,13 +26,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-# The type of a labelled span, and its first and last word.
+# A labelled span: its type, and its first and last word.
 Span = tuple[str, int, int]
 # The letters of each scheme.
 _SCHEMES = {"IOB": "BI", "IOE": "IE", "BIOES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEWO": "BMEW"}
 # Any of the letters of these schemes is a scheme: data may have spans of one word alone.
 _PARTIAL = ("IOB", "IOE")
-# The letters of BIOES that mean the same as those of other schemes.
+# The letters of other schemes -> the letters of BIOES with the same meaning.
 _SAME = {"L": "E", "U": "S", "M": "I", "W": "S"}
 _OUTSIDE = ("O", "o")
 _LETTER, _SEPARATOR = "(?P<letter>[BIESLUMWbieslumw])", r"(?P<separator>[-_:./| ])"
@@ -40,11 +41,11 @@ _PATTERNS: dict[str, re.Pattern[str]] = {
     "last": re.compile(f"(?P<type>.+){_SEPARATOR}{_LETTER}", re.DOTALL),
     "alone": re.compile(_LETTER),
 }
-# The type of spans whose labels have letters alone, as seqeval names it.
+# The type of spans whose labels consist of a letter only, as in seqeval.
 _UNTYPED = "_"
-# Characters between the letter and the type that are no part of a type.
+# The characters that can separate the letter from the type.
 _JOINTS = "-_:./| +*#=~,;()[]<>\u2010\u2013\u2014"
-# The labels that a message names.
+# The maximum number of labels in a message.
 _MOST = 4
 
 
@@ -56,7 +57,7 @@ class Tag(NamedTuple):
 
 
 class _Notation(NamedTuple):
-    """How labels are written: where the letter is, what separates it from the type, and whether it is a capital."""
+    """The notation of labels: the place of the letter, its separator from the type, and whether it is a capital."""
 
     letter: Literal["first", "last", "alone"]
     separator: str
@@ -68,11 +69,11 @@ _USUAL = _Notation("first", "-", True)
 
 @dataclass(frozen=True)
 class Scheme:
-    """A scheme and how the labels of a task write it.
+    """A scheme, and its notation in the labels of a task.
 
     Attributes:
-        name: of the scheme, as in the table above.
-        notation: how the labels are written.
+        name: the name of the scheme, as in the table above.
+        notation: the notation of the labels.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Scheme:
 
     @property
     def description(self) -> str:
-        """The scheme, and which reading of seqeval its spans are those of."""
+        """The name of the scheme, and the mode of seqeval with the same spans."""
         alike = {"IOB": " (IOB1 and IOB2 alike)", "IOE": " (IOE1 and IOE2 alike)"}.get(self.name, "")
         mode = {"BIOES": "mode strict, scheme IOBES", "BILOU": "mode strict, scheme BILOU"}.get(
             self.name, f"mode strict, scheme IOBES after {self.name}" if self.is_strict else "default mode"
@@ -94,7 +95,7 @@ class Scheme:
 
     @staticmethod
     def is_outside(label: str) -> bool:
-        """Whether a label is that of words outside of spans."""
+        """Whether a label means that a word is outside of spans."""
         return label in _OUTSIDE
 
     def tag(self, label: str) -> Tag:
@@ -105,7 +106,7 @@ class Scheme:
         return Tag(_SAME.get(letter, letter), kind)
 
     def type_of(self, label: str) -> str:
-        """The type in a label that is written as those of the task; "" if there is none."""
+        """The type in a label with the notation of the task; "" if the label has no type."""
         return _read(label).get(self.notation, ("", ""))[1]
 
     def with_type(self, label: str, kind: str) -> str:
@@ -119,7 +120,7 @@ class Scheme:
         return _strict(tags) if self.is_strict else _lenient(tags)
 
     def beginnings(self, labels: Sequence[str]) -> list[bool]:
-        """For each word of a sentence whether a span begins there, in IOB and IOE."""
+        """Whether a span begins at each word of a sentence, in IOB and IOE."""
         return _beginnings([self.tag(label) for label in labels])
 
 
@@ -131,7 +132,7 @@ def _beginnings(tags: Sequence[Tag]) -> list[bool]:
 
 
 def _lenient(tags: Sequence[Tag]) -> set[Span]:
-    """The spans of IOB and of IOE: each goes on to the last word of its type before the next one begins."""
+    """The spans of IOB and IOE: each ends with the last word of its type before the next span begins."""
     closed: set[Span] = set()
     start = -1
     begins = _beginnings(tags)
@@ -163,7 +164,7 @@ def _strict(tags: Sequence[Tag]) -> set[Span]:
 
 @lru_cache(maxsize=4096)
 def _read(label: str) -> Mapping[_Notation, tuple[str, str]]:
-    """Each notation in which a label can be read: its letter as a capital, and its type."""
+    """Each notation in which a label can be read -> its letter as a capital, and its type."""
     readings = {}
     for place, pattern in _PATTERNS.items():
         if match := pattern.fullmatch(label):
@@ -177,12 +178,12 @@ def _read(label: str) -> Mapping[_Notation, tuple[str, str]]:
 def scheme_of(labels: tuple[str, ...]) -> Scheme | None:
     """The scheme of a task's labels; None if they are plain classes, such as parts of speech.
 
-    Labels are of a scheme if some of them say so: a type has labels of a beginning and of a later word; or a label begins with `B-` or
-    `I-`; or there is the label O, and some label has the letter B or I. Then all of them must be.
+    Labels follow a scheme if a type has labels for the first and for later words, if a label begins with `B-` or `I-`,
+    or if there is the label O and some label has the letter B or I. Then all labels must follow the scheme.
 
     Raises:
-        ValueError: some labels are of a scheme and others are not, or their letters are those of no scheme. The message is a clause
-            that says which labels to write.
+        ValueError: some labels follow a scheme and others do not, or their letters belong to no scheme. The message is
+            a clause that says which labels to write.
     """
     inside = [label for label in labels if label not in _OUTSIDE]
     has_outside = len(inside) < len(labels)
@@ -198,26 +199,27 @@ def scheme_of(labels: tuple[str, ...]) -> Scheme | None:
     if not evident:
         if has_outside and (joined := _without_separator(inside)):
             raise ValueError(
-                f"{_some([*joined])} seem to mark spans, and nothing that is known here separates the letter from the type: write "
-                f"{_some([*joined.values()])}, and `labels: {{{next(iter(joined))}: {next(iter(joined.values()))}, ...}}` in `data`; or rename "
-                "the labels that only look like labels of spans"
+                f"{_some([*joined])} seem to mark spans, and nothing that is known here separates the letter from the "
+                f"type: write {_some([*joined.values()])}, and `labels: {{{next(iter(joined))}: "
+                f"{next(iter(joined.values()))}, ...}}` in `data`; or rename the labels that only look like labels of "
+                "spans"
             )
         return None
-    # The first of equals, which is the notation with the letter first.
+    # If notations suit equally well, this is the first one, with the letter first.
     is_whole, _, notation = max(evident, key=lambda each: each[:2])
     read = readings[notation]
     if not is_whole:
         others = [label for label in inside if label not in read]
         if not has_outside and len(others) == 1:
             raise ValueError(
-                f"{_some([*read])} mark spans, and {others[0]} does not: if {others[0]} stands for words outside of spans, write O, and "
-                f"`labels: {{{others[0]}: O}}` in `data`; if it marks spans, write it as the others, such as "
-                f"{' and '.join(_examples(others[0]))}"
+                f"{_some([*read])} mark spans, and {others[0]} does not: if {others[0]} stands for words outside of "
+                f"spans, write O, and `labels: {{{others[0]}: O}}` in `data`; if it marks spans, write it as the "
+                f"others, such as {' and '.join(_examples(others[0]))}"
             )
         raise ValueError(
-            f"{_some([*read])} mark spans, and {_some(others)} {'does' if len(others) == 1 else 'do'} not: write O for words outside of "
-            f"spans, and all others alike, such as {' and '.join(_examples(others[0]))}; "
-            "or rename the labels that only look like labels of spans"
+            f"{_some([*read])} mark spans, and {_some(others)} {'does' if len(others) == 1 else 'do'} not: write O for "
+            f"words outside of spans, and all others alike, such as {' and '.join(_examples(others[0]))}; or rename "
+            "the labels that only look like labels of spans"
         )
     if {*_OUTSIDE} <= {*labels}:
         raise ValueError("both O and o are labels of words outside of spans: write one of them")
@@ -230,7 +232,7 @@ def scheme_of(labels: tuple[str, ...]) -> Scheme | None:
 
 
 def _is_coherent(read: Mapping[str, tuple[str, str]]) -> bool:
-    """Whether labels of one type are for its first word and for later ones."""
+    """Whether a type has labels for the first word of a span and for later words."""
     letters: dict[str, set[str]] = defaultdict(set)
     for letter, kind in read.values():
         letters[kind].add(letter)
@@ -238,15 +240,15 @@ def _is_coherent(read: Mapping[str, tuple[str, str]]) -> bool:
 
 
 def _is_evident(notation: _Notation, read: Mapping[str, tuple[str, str]], has_outside: bool, is_whole: bool) -> bool:
-    """Whether labels that can be read in a notation are meant so.
+    """Whether labels that can be read in a notation are certainly labels of spans.
 
     Args:
-        read: these labels, with their letters and types.
+        read: the labels, with their letters and types.
         has_outside: whether there is a label for words outside of spans.
-        is_whole: whether these are all other labels.
+        is_whole: whether all other labels can be read in this notation.
     """
     if notation.letter == "alone":
-        # Sets of parts of speech have labels of one letter, too.
+        # Sets of parts of speech also have labels with a single letter.
         return is_whole and _is_coherent(read)
     is_begun = any(letter in "BI" for letter, _ in read.values())
     return (
@@ -257,8 +259,10 @@ def _is_evident(notation: _Notation, read: Mapping[str, tuple[str, str]], has_ou
 
 
 def _without_separator(labels: Sequence[str]) -> dict[str, str]:
-    """Labels that begin or end with the letter of a span, without a separator that is known, if there is a pair of B and I for a type:
-    how they are usually written."""
+    """Labels that begin or end with the letter of a span without a known separator -> their usual notation.
+
+    The mapping is empty unless a type has labels with both B and I.
+    """
     for letters in ("BIESLUMW", "bieslumw"):
         for pattern in (f"(?P<letter>[{letters}])(?P<type>.+)", f"(?P<type>.+)(?P<letter>[{letters}])"):
             parts = {label: match for label in labels if (match := re.fullmatch(pattern, label, re.DOTALL))}
@@ -280,7 +284,7 @@ def _some(labels: Sequence[str]) -> str:
 
 
 def _examples(label: str) -> Iterator[str]:
-    """Labels of IOB2 in the usual notation, of the type that a label names."""
+    """Examples of labels of IOB2 in the usual notation, with the type in a label."""
     for reading in _read(label).values():
         if reading[1] != _UNTYPED:
             label = reading[1]
@@ -288,7 +292,7 @@ def _examples(label: str) -> Iterator[str]:
 
 
 def _no_scheme(letters: set[str], notation: _Notation, kind: str) -> str:
-    """What is wrong with the letters of labels that mark spans.
+    """A message about the letters of labels that mark spans in no scheme.
 
     Args:
         kind: a type of the labels, for examples.
@@ -302,8 +306,8 @@ def _no_scheme(letters: set[str], notation: _Notation, kind: str) -> str:
     examples = ", ".join(_label(notation, letter, kind) for letter in of_scheme)
     missing = "spans of one word only" if len(letters) == 1 and letters <= {*"SUW"} else "only some of them"
     return (
-        f"{are}; {name} has {_and(of_scheme)}: list labels with all four ({examples}), even if the data have {missing}; the schemes are "
-        f"{known}"
+        f"{are}; {name} has {_and(of_scheme)}: list labels with all four ({examples}), even if the data have "
+        f"{missing}; the schemes are {known}"
     )
 
 

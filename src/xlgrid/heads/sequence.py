@@ -1,4 +1,4 @@
-"""The head `sequence`: one label for an input of one or two segments."""
+"""The head `sequence`, which predicts a label for an input of one or two segments."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class RowHead(Head):
-    """One label for each row. An outcome is 1 where the predicted label is right and 0 elsewhere."""
+    """A label for each row. The outcome of an example is 1 if the predicted label is right, and 0 otherwise."""
 
     modules = ("pooler", "pre_classifier", "classifier", "classification_head")
     all_metrics = (ACCURACY,)
     reads_first_token = True
 
     def labelled(self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]) -> "pa.Array":
-        """The target column as text, translated."""
+        """The target column as text, after labels of the source are translated."""
         import pyarrow as pa
 
         labels = [None if label is None else written(label) for label in target.to_pylist()]
@@ -53,12 +53,13 @@ class RowHead(Head):
         return right
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
-        """The share of the most frequent label."""
+        """The accuracy if the most frequent label is predicted for all rows."""
         return {ACCURACY.name: ACCURACY.score(most_frequent(tokens.columns["label"]).astype(int).tolist())}
 
 
 class SequenceHead(RowHead):
-    """One label for one or two texts. The target is the label's name. A pair has the second text in the second language."""
+    """A label for one or two texts. The target is the name of the label. In a pair, the second text is in the second
+    language."""
 
     name = "sequence"
     model_suffix = "SequenceClassification"
@@ -78,15 +79,15 @@ class SequenceHead(RowHead):
 
 
 def most_frequent(labels: Ints) -> np.ndarray:
-    """For each of some labels whether it is the most frequent one, which is the first of several."""
+    """Whether each of some labels is the most frequent label, or the first of several most frequent ones."""
     return labels == np.bincount(labels).argmax()
 
 
 def check_names(names: Sequence[Any], task: TaskColumns, where: str, first_row: int) -> None:
-    """Raise a ValueError if a value of the target column is no name of a label."""
+    """Raise a ValueError if a value of the target column is not the name of a label."""
     for row, name in enumerate(names, start=first_row):
         if name not in task.labels:
             raise ValueError(
-                f"{where}, row {row}, column {task.target!r}: {unknown('label', name, task.labels)}; `labels` of the task lists its labels, "
-                "and `labels` in `data` translates those of the source into them"
+                f"{where}, row {row}, column {task.target!r}: {unknown('label', name, task.labels)}; `labels` of the "
+                "task lists its labels, and `labels` in `data` translates those of the source into them"
             )

@@ -1,4 +1,4 @@
-"""The head `token`: one label for each word."""
+"""The head `token`, which predicts a label for each word."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -31,12 +31,12 @@ class Words(NamedTuple):
 class TokenHead(Head):
     """A label for each word of a list of words.
 
-    The target is a list of label numbers, one for each word. The first token of a word has the word's label, and the other
-    tokens have none. A sentence that is too long becomes several windows without overlap, each of whole words, as in the
-    preprocessing of XTREME (Hu et al. 2020), so that each word is scored once. There are no pairs of languages.
+    The target is a list with a label number for each word. The first token of a word has the word's label, and the
+    other tokens have no label. A long sentence becomes several windows of whole words without overlap, as in the
+    preprocessing of XTREME (Hu et al. 2020), so that each word is scored once. The head has no pairs of languages.
 
-    An outcome is `[true positives, false positives, false negatives]` of a sentence's spans where the labels are of a tagging
-    scheme (`xlgrid.heads.schemes`), and otherwise `[correct, words]`.
+    If the labels follow a tagging scheme (`xlgrid.heads.schemes`), an outcome is
+    `[true positives, false positives, false negatives]` for the spans of a sentence, otherwise `[correct, words]`.
     """
 
     name = "token"
@@ -58,10 +58,11 @@ class TokenHead(Head):
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
     ) -> "pa.ChunkedArray | pa.Array":
-        """The target column as lists of label numbers; the source may have numbers or names, translated or not.
+        """The target column as lists of label numbers. The source may have numbers or names, with or without
+        translation.
 
-        Where the labels of the task are of a tagging scheme, the name of a type translates all labels of that type: `OTH: O` those of
-        B-OTH and I-OTH, and `PERSON: PER` B-PERSON to B-PER and I-PERSON to I-PER.
+        If the labels of the task follow a tagging scheme, the name of a type translates all labels of this type:
+        `OTH: O` translates B-OTH and I-OTH to O, and `PERSON: PER` translates B-PERSON to B-PER and I-PERSON to I-PER.
         """
         import pyarrow as pa
 
@@ -86,7 +87,7 @@ class TokenHead(Head):
         return (*task.labels, *dict.fromkeys(types))
 
     def texts(self, task: TaskColumns) -> Sequence[str]:
-        """No column: words are lists, which `check` looks at."""
+        """No columns, because words are in lists, which `check` checks."""
         return ()
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
@@ -114,14 +115,14 @@ class TokenHead(Head):
         for row, (words, labels) in enumerate(zip(*columns, strict=True), start=first_row):
             if len(words) != len(labels):
                 raise ValueError(
-                    f"{where}, row {row}: {len(words)} values in {task.inputs[0]!r} but {len(labels)} in {task.target!r}; give "
-                    "each word one value"
+                    f"{where}, row {row}: {len(words)} values in {task.inputs[0]!r} but {len(labels)} in "
+                    f"{task.target!r}; give each word one value"
                 )
             for word, label in zip(words, labels, strict=True):
                 if isinstance(label, int) and 0 <= label < len(task.labels):
                     continue
                 place = f"{where}, row {row}, column {task.target!r}, word {word!r}"
-                # Where `labelled` does not know one of the labels, it leaves all of them as names.
+                # If `labelled` does not know one of the labels, it leaves all of them as names.
                 if label not in names:
                     raise ValueError(f"{place}: {_unknown(label, task)}")
                 first_name = first_name or f"{place}: expected the number of the label {label!r}; fetch the data again"
@@ -140,11 +141,11 @@ class TokenHead(Head):
         return _begun_inside(sentences, scheme) if scheme.name == "IOB" else []
 
     def label_counts(self, table: "pa.Table", task: TaskColumns) -> Counter[str]:
-        """How often each label occurs, once for each word."""
+        """The number of words with each label."""
         return Counter(task.labels[number] for numbers in table[task.target].to_pylist() for number in numbers)
 
     def parallel(self, task: TaskColumns) -> str:
-        """No column, because translations have other words, and a label for each of them."""
+        """No column, because translations have different words with different labels."""
         return ""
 
     def fields(self) -> list["pa.Field"]:
@@ -186,18 +187,18 @@ class TokenHead(Head):
         ]
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Words]) -> list[Outcome]:
-        """The outcome of each sentence, of whose windows the words are joined first: a span may cross windows."""
+        """The outcome of each sentence. The words of its windows are joined first, because a span may cross windows."""
         return [self.outcome(tokens.label_names, *words) for words in sentences(tokens, predictions)]
 
     def outcome(self, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
-        """The outcome of a sentence, from its words' label numbers."""
+        """The outcome of a sentence, from the label numbers of its words."""
         scheme = scheme_of(tuple(labels))
         if scheme is None:
             return [sum(guess == answer for guess, answer in zip(predicted, gold, strict=True)), len(gold)]
         return span_outcome(scheme.spans, labels, predicted, gold)
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
-        """The scores where each word gets the most frequent label."""
+        """The scores if the most frequent label is predicted for all words."""
         labels = tokens.token_columns["labels"]
         if not (labels != IGNORED).any():
             return {}
@@ -218,7 +219,7 @@ class TokenHead(Head):
 
 
 def sentences(tokens: Tokens, predictions: Sequence[Words]) -> list[Words]:
-    """The words of each sentence, from those of its windows, in the order of the sentences."""
+    """The words of each sentence, joined from its windows, in the order of the sentences."""
     sentences: dict[int, Words] = {}
     for example, words in zip(tokens.example_of.tolist(), predictions, strict=True):
         sentence = sentences.setdefault(example, Words([], []))
@@ -228,14 +229,14 @@ def sentences(tokens: Tokens, predictions: Sequence[Words]) -> list[Words]:
 
 
 def windows(word_of: Sequence[int | None], max_length: int) -> list[list[int]]:
-    """Positions of the tokens of each window over a sentence; every word begins in exactly one window.
+    """The positions of the tokens of each window over a sentence. Every word begins in exactly one window.
 
-    A window ends before the first word that it has no room for, and has the sentence's special tokens around it. A word that
-    does not fit even in a window of its own loses its last tokens.
+    A window ends before the first word that does not fit, and has the special tokens of the sentence around it. A word
+    that does not fit in a separate window loses its last tokens.
 
     Args:
-        word_of: the number of each token's word; None for special tokens.
-        max_length: the most tokens of a window, special tokens included.
+        word_of: the word number of each token; None for special tokens.
+        max_length: the maximum number of tokens of a window, special tokens included.
 
     Raises:
         ValueError: the special tokens leave no room for a word.
@@ -257,18 +258,19 @@ def windows(word_of: Sequence[int | None], max_length: int) -> list[list[int]]:
 
 
 def _types_alone(labels: Sequence[str]) -> list[str]:
-    """A remark on labels such as O, PER and LOC, which may be meant for spans."""
+    """A remark on labels such as O, PER and LOC, which may be intended for spans."""
     others = [label for label in labels if not Scheme.is_outside(label)]
     if len(others) == len(labels):
         return []
     return [
-        f"{', '.join(others[:3])} and the other labels do not say where a span begins or goes on, so that the metric is the accuracy of "
-        f"words; for the F1 of spans, write I-{others[0]} and so on in `labels` of the task, and translate the labels by `labels` in `data`"
+        f"{', '.join(others[:3])} and the other labels do not say where a span begins or goes on, so that the metric "
+        f"is the accuracy of words; for the F1 of spans, write I-{others[0]} and so on in `labels` of the task, and "
+        "translate the labels by `labels` in `data`"
     ]
 
 
 def _begun_inside(sentences: Sequence[Sequence[str]], scheme: Scheme) -> list[str]:
-    """A remark on the entities of IOB that begin with I-."""
+    """A remark on entities in IOB that begin with I-."""
     opened, free, total = 0, 0, 0
     for labels in sentences:
         tags = [scheme.tag(label) for label in labels]
@@ -281,20 +283,21 @@ def _begun_inside(sentences: Sequence[Sequence[str]], scheme: Scheme) -> list[st
         return []
     known = "as in IOB2, but these are not" if free else "as in IOB1, where B- only parts two neighbours of one type"
     return [
-        f"{opened:,} of {total:,} entities begin with I-, not with B- ({known}); they count as entities, as seqeval and conlleval "
-        "read them"
+        f"{opened:,} of {total:,} entities begin with I-, not with B- ({known}); they count as entities, as seqeval "
+        "and conlleval read them"
     ]
 
 
 def _outside_of_spans(sentences: Sequence[Sequence[str]], scheme: Scheme) -> list[str]:
-    """A remark on the words that have the label of a span, and are in none by the rules of a strict scheme."""
+    """A remark on words that have the label of a span, but belong to no span by the rules of a strict scheme."""
     labelled = sum(scheme.tag(label).letter != "O" for labels in sentences for label in labels)
     covered = sum(last + 1 - first for labels in sentences for _, first, last in scheme.spans(labels))
     if covered == labelled:
         return []
     return [
-        f"{labelled - covered:,} of {labelled:,} words with the label of an entity are in no whole entity of {scheme.name}, which seqeval in "
-        "its mode strict leaves out, and so does the F1 here: mend these labels, or write those of IOB2"
+        f"{labelled - covered:,} of {labelled:,} words with the label of an entity are in no whole entity of "
+        f"{scheme.name}, which seqeval in its mode strict leaves out, and so does the F1 here: mend these labels, or "
+        "write those of IOB2"
     ]
 
 
@@ -307,7 +310,7 @@ def _unknown(label: Any, task: TaskColumns) -> str:
 
 
 def _translated(label: str, names: Mapping[str, str], scheme: Scheme | None) -> str:
-    """A label of the source as one of the task: itself, or its type, has another name; else it stays."""
+    """A label of the source translated to a label of the task, by its name or by its type; otherwise unchanged."""
     kind = scheme.type_of(label) if scheme else ""
     if scheme is None or label in names or kind not in names:
         return names.get(label, label)
@@ -318,10 +321,11 @@ def _translated(label: str, names: Mapping[str, str], scheme: Scheme | None) -> 
 def span_outcome(
     spans: Callable[[Sequence[str]], set[Span]], labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]
 ) -> list[int]:
-    """True positives, false positives and false negatives among the spans of a sentence, from its words' label numbers.
+    """The true positives, false positives and false negatives of the spans of a sentence, from the label numbers of its
+    words.
 
     Args:
-        spans: returns the spans of a sentence with these labels of its words.
+        spans: a function that returns the spans of a sentence from the labels of its words.
     """
     guesses, answers = (spans([labels[number] for number in numbers]) for numbers in (predicted, gold))
     return [len(guesses & answers), len(guesses - answers), len(answers - guesses)]

@@ -1,4 +1,4 @@
-"""The head `token-chunks`: the F1 by which XTREME scores parts of speech (Hu et al. 2020)."""
+"""The head `token-chunks`, which scores parts of speech with the F1 of XTREME (Hu et al. 2020)."""
 
 from collections.abc import Sequence
 
@@ -7,17 +7,17 @@ from xlgrid.heads.metrics import CHUNK_F1, Metric
 from xlgrid.heads.schemes import Span, scheme_of
 from xlgrid.heads.token import TokenHead, span_outcome
 
-# The first letter of a label that marks a chunk of one word to seqeval, as in the scheme BIOES.
+# The first letter of a label that seqeval reads as a chunk of one word, as in the scheme BIOES.
 _SINGLE = "S"
 
 
 class ChunkHead(TokenHead):
-    """As `token`, with labels of no tagging scheme. Neighbouring words with one label are a chunk.
+    """The head `token` for labels without a tagging scheme. Neighbouring words with the same label form a chunk.
 
-    XTREME gives labels such as NOUN to seqeval 0.0.12, which reads them as if they were BIOES: the end of a chunk is where the label
-    changes, and a word whose label begins with S (SCONJ, SYM) is a chunk of its own.
+    XTREME passes labels such as NOUN to seqeval 0.0.12, which reads them as BIOES: a chunk ends where the label
+    changes, and a word whose label begins with S (SCONJ, SYM) is a separate chunk.
 
-    An outcome is `[true positives, false positives, false negatives]` of a sentence's chunks.
+    An outcome is `[true positives, false positives, false negatives]` for the chunks of a sentence.
     """
 
     name = "token-chunks"
@@ -37,7 +37,7 @@ class ChunkHead(TokenHead):
 
 
 def chunks(tags: Sequence[str]) -> set[Span]:
-    """The chunks of a sentence: label, first word and last word of each."""
+    """The chunks of a sentence, each with its label, first word and last word."""
     closed: set[Span] = set()
     start = 0
     for at, tag in enumerate(tags):

@@ -1,4 +1,4 @@
-"""The tokens of a data set in memory: what heads make batches of."""
+"""The tokens of a data set in memory, from which heads make batches."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,26 +27,26 @@ class Vocabulary(NamedTuple):
 class Tokens:
     """A tokens file, or a mix of several.
 
-    A *row* is what training samples and what batches are cut from. It is an example; or one window of a long example; or,
-    for heads with several inputs in an example, all of these inputs together. An *input* is one sequence of token ids.
+    A *row* is the unit of sampling and of batches: an example, a window of a long example, or, for heads with several
+    inputs in an example, all of these inputs together. An *input* is a sequence of token ids.
 
     Attributes:
-        head: the head's name, by which `xlgrid.heads.ALL_HEADS` finds it.
+        head: the name with which `xlgrid.heads.ALL_HEADS` finds the head.
         label_names: the labels of the task, in the order of their numbers.
         pad_id: the token id that fills the ends of a batch.
-        values, offsets: the token ids of input i are `values[offsets[i] : offsets[i + 1]]`; offsets has inputs + 1 entries.
-            The values of a tokens file stay in the file.
+        values, offsets: the token ids of input i are `values[offsets[i] : offsets[i + 1]]`; offsets has inputs + 1
+            entries. The values are memory-mapped from the tokens file.
         contexts: [inputs], the number of tokens in the first segment, special tokens included.
         languages: the codes of all languages in the data.
         language_of: [inputs, 2], the positions in `languages` of the first and the second segment's language.
-        columns: the columns that the head's `encode` returned for rows, by name, as an array of
-            numbers or as an Arrow array. `target_size` has the number of tokens of each row's target, where the model reads
-            targets, too. `example` has the number of the example of each row, where an example can have
-            several rows; `depth` has the depth of proof, where the data have it.
-        token_columns: the columns for tokens, in the order of `values`.
+        columns: the columns that the head's `encode` returned for rows, by name, as an array of numbers or as an Arrow
+            array. `target_size` has the number of tokens of each row's target, where the model reads targets, too.
+            `example` has the number of the example of each row, where an example can have several rows; `depth` has the
+            depth of proof, where the data have it.
+        token_columns: the columns with a value per token, in the order of `values`.
         inputs_per_row: the number of inputs in a row.
-        vocabulary: of the tokenizer.
-        parts: [rows], the number of the mix's part that the row is from; None for a single file.
+        vocabulary: the vocabulary of the tokenizer.
+        parts: [rows], the number of the part of the mix to which the row belongs; None for a single file.
         options: the settings of evaluation (`Head.options`).
     """
 
@@ -93,7 +93,8 @@ class Tokens:
 
     @cached_property
     def lengths(self) -> Ints:
-        """[rows], the number of tokens with the padding that makes the row's inputs equally long, and those of its target."""
+        """[rows], the number of tokens of the row, with the padding that makes its inputs equally long and with its
+        target."""
         inputs = self.longest if self.inputs_per_row == 1 else self.longest * self.inputs_per_row
         return inputs + self.columns["target_size"] if "target_size" in self.columns else inputs
 
@@ -103,7 +104,7 @@ class Tokens:
         return ids
 
     def with_inputs(self, inputs: Sequence[Ints], contexts: Ints, language_of: NDArray[np.int16]) -> "Tokens":
-        """Other inputs, each a row of its own without columns."""
+        """A data set with other inputs, where each input is a row without columns."""
         return replace(
             self,
             values=np.concatenate(inputs),
@@ -137,7 +138,7 @@ class Tokens:
         )
 
     def take(self, rows: Ints) -> "Tokens":
-        """Some rows, in the given order, which keep the numbers of their examples."""
+        """Some rows in the given order. They keep the numbers of their examples."""
         inputs = self.inputs(rows)
         positions = self.positions(inputs)
         return replace(
@@ -176,7 +177,7 @@ def joined(parts: Sequence[Tokens]) -> Tokens:
 
 
 def offsets_of(lengths: Sequence[Ints]) -> Ints:
-    """Where each of several stretches of these lengths begins, and where the last one ends."""
+    """The offset at which each of several consecutive stretches begins, and the end of the last one."""
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
 
 

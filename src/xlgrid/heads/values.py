@@ -1,4 +1,4 @@
-"""Token ids in the pieces in which a file stores them."""
+"""Token ids in several pieces, as a file stores them."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from xlgrid.base.arrays import Ints
 
 
 class Values:
-    """Arrays that are read as if they were one, without the copy that joining them takes: text may exceed the memory.
+    """Several arrays that can be read like one array, without a copy: text may exceed the memory.
 
     `values[a:b]` is an array, and so is `values[positions]` for an array of positions from 0.
     """
@@ -40,7 +40,7 @@ class Values:
 
     def _range(self, start: int, stop: int, step: int) -> NDArray[np.int32]:
         if step != 1:
-            raise IndexError(f"slices of token ids go forward one by one, got a step of {step}")
+            raise IndexError(f"slices of token ids must have the step 1, got a step of {step}")
         slices = []
         while start < stop:
             number = int(np.searchsorted(self.ends, start, side="right"))

@@ -108,7 +108,7 @@ class Source(_Parsed):
         parts: each language or pair of a mix, in the order in which they are written; one if there is no mix, and no part of
             the source `none`.
         languages: all codes in the parts, each once.
-        for_target: the one target that the run is for (`Start.at`); None: any.
+        for_target: the one target that the run is for (`at` of a `start`); None: any.
 
     Raises:
         ValueError: a part is neither a language nor a pair, or what follows @ is no target.

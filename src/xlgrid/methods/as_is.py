@@ -1,12 +1,10 @@
 """The encoder as it is: cells without training."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xlgrid.methods.method import Method
 
 
-@dataclass(frozen=True)
 class AsIs(Method):
     """Installs nothing and trains nothing: a cell evaluates the encoder with the head that was pre-trained with it.
 

@@ -1,30 +1,26 @@
 """BitFit: only biases and the head train."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import Field
+
 from xlgrid.heads.families import FAMILIES, has_biases
-from xlgrid.methods.method import Method, check_choice, check_fits, is_head
+from xlgrid.methods.method import Method, check_fits, is_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
 class BitFit(Method):
-    """Trains the biases and the head (Ben-Zaken et al. 2022; as in Foroutan et al. 2023).
+    """Trains the biases and the head (Ben-Zaken et al. 2022; as in Foroutan et al. 2023)."""
 
-    Attributes:
-        bert_head: the parameters of BERT's pooler and classifier that train: all (section 4.2), or only the biases, so
-            that the weights keep their random initial values (a slip in the authors' code for baselines). XLM-R's
-            classifier is not affected.
-    """
-
-    bert_head: Literal["all", "biases"] = "all"
-
-    def __post_init__(self) -> None:
-        check_choice(self, "bert_head", ("all", "biases"))
+    bert_head: Literal["all", "biases"] = Field(
+        default="all",
+        description="the parameters of BERT's pooler and classifier that train: all (section 4.2), or only the biases, so "
+        "that the weights keep their random initial values (a slip in the authors' code for baselines). "
+        "XLM-R's classifier is not affected",
+    )
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """An encoder without biases, such as ModernBERT or EuroBERT, has nothing to train below the head."""

@@ -1,10 +1,10 @@
 """The base of all methods of cross-lingual transfer. It changes nothing in a model, which is full fine-tuning."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.settings import Strict
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.families import is_task_head
 from xlgrid.heads.tokens import Tokens
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
-class Method:
-    """Full fine-tuning, and the base class of every other method. Fields are the options of the method.
+class Method(Strict):
+    """Full fine-tuning, and the base class of every other method. The fields are the options of the method.
 
     A subclass overrides what differs, and keeps the contract that `tests/unit/methods/test_method.py` checks: installing
     leaves the outputs as they were (nearly so where a paper draws new weights at random; an option then has them change
@@ -107,7 +106,7 @@ class Method:
     def is_language_specific(self, name: str) -> bool:
         """Whether the parameter `name` belongs to a language.
 
-        If the target of a cell has an MLM run of its own (`Start.at`), the cell loads language-specific parameters from
+        If the target of a cell has an MLM run of its own (`at` of its `start`), the cell loads language-specific parameters from
         that MLM run, and all other parameters from the run that it evaluates. Without such an MLM run, embeddings that
         are language-specific are the encoder's.
         """
@@ -164,15 +163,5 @@ def check_fits(method: Method, model: "PreTrainedModel") -> None:
 def of_encoders_only(config: Mapping[str, Any]) -> str | None:
     """Why a method whose modules are for encoders is not for a model, as `Method.misfit`."""
     if config.get("is_encoder_decoder"):
-        return "the method is for encoders, and the model of the task is an encoder-decoder: take full-ft or bitfit"
+        return "the method is for encoders, and the model of the task is an encoder-decoder: use full-ft or bitfit"
     return None
-
-
-def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:
-    """Check an option.
-
-    Raises:
-        ValueError: the value is not in `allowed`.
-    """
-    if (value := getattr(method, name)) not in allowed:
-        raise ValueError(f"option {name} must be one of {', '.join(allowed)}, got {value!r}")

@@ -21,7 +21,7 @@ from xlgrid.heads.probe import (
     small_model,
 )
 from xlgrid.heads.tokens import Tokens, Vocabulary
-from xlgrid.methods import ALL_METHODS, Method
+from xlgrid.methods import ALL_METHODS, Method, is_head
 from xlgrid.models import deltas
 
 if TYPE_CHECKING:
@@ -32,12 +32,19 @@ def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> s
     """Why a method cannot be used with an encoder, and what to do instead; None if it can. The head must fit the
     encoder.
 
-    For the types of encoders that xlgrid knows, `Method.misfit` answers this. For any other type, the method is
-    installed in a small model of that type, and the parameters that it adds and trains must change the model's output.
+    For xlgrid's own methods and the types of encoders that xlgrid knows, `Method.misfit` answers this. Any other method
+    or type is tried: the method is installed in a small model of the type, and the parameters that it adds and trains
+    must change the model's output.
     """
-    if problem := method.misfit(head.described(config)):
+    try:
+        problem = method.misfit(head.described(config))
+    except Exception as error:  # A method of a package may have a mistake of any type.
+        return f"`misfit` of {type(method).__name__} failed ({first_sentence(error)}): mend it"
+    if problem:
         return problem
-    if not config or known_type(config["model_type"]) or not method.is_trained:
+    if not config or not method.is_trained:
+        return None
+    if known_type(config["model_type"]) and type(method) in ALL_METHODS.own.values():
         return None
     return _misfit_of_method(json.dumps(config, sort_keys=True), method, head)
 
@@ -81,10 +88,15 @@ def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
             method.install(model)
     except ValueError as error:
         return str(error)
+    except Exception as error:  # A method of a package may have a mistake of any type.
+        return f"method {base} cannot be installed in an encoder of type {kind} ({first_sentence(error)}): mend its `install`"
     parameters = deltas.named_parameters(model)
     trained = {name: parameter for name, parameter in parameters.items() if deltas.trains(method, name)}
     if not trained:
         return f"method {base} finds nothing to train in an encoder of type {kind}: {INSTEAD}"
+    added = [name for name, parameter in parameters.items() if id(parameter) not in own]
+    if added and all(map(is_head, trained)):
+        return f"method {base} adds parameters, such as {added[0]}, and trains only the head: name them in its `trains`"
     ids, ends, contexts = np.zeros(LENGTH, np.int32), np.array([0, LENGTH]), np.array([CONTEXT])
     pair = np.array([[0, 1]], np.int16)
     tokens = Tokens(head.name, (), 0, ids, ends, contexts, ("en", "fr"), pair, Vocabulary(1, 0, ()))
@@ -95,8 +107,7 @@ def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
             answers(model.train(), head, **arranged).square().sum().backward()
     except Exception as error:  # Models of transformers raise errors of many types.
         return f"an encoder of type {kind} does not compute with method {base} ({first_sentence(error)}): {INSTEAD}"
-    added = [parameter for parameter in trained.values() if id(parameter) not in own]
-    if any(parameter.grad is None for parameter in added):
+    if any(trained[name].grad is None for name in added if name in trained):
         return f"method {base} changes nothing in what an encoder of type {kind} computes: {INSTEAD}"
     if depends:
         return f"with method {base}, an encoder of type {kind} gives other scores with the padding after an input: {INSTEAD}"

@@ -1,5 +1,5 @@
-"""The papers whose grids xlgrid reproduces: a folder for each, with all that is its own.
+"""The papers whose grids xlgrid reproduces. Each paper has a folder with everything that only it needs.
 
-A paper adds its methods, exhibits, products, commands and rules as a package of anyone else does: by the entry points that
-pyproject.toml lists. The core works without any of these folders.
+A paper adds its methods, exhibits, products, commands and rules in the same way as any other package: with the entry
+points that pyproject.toml lists. The core works without these folders.
 """

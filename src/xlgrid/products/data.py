@@ -173,7 +173,7 @@ def columns_of(task: "TaskEntry") -> str:
 
 
 def _of_generated(task: "TaskEntry") -> Settings:
-    # Generated data do not depend on the settings of evaluation.
+    # Generated data do not depend on the options of the head.
     evaluated = task.task.head.options.model_fields
     options = {name: value for name, value in task.options_without_defaults.items() if name not in evaluated}
     return {"kind": task.kind, "options": json.dumps(options)}

@@ -1,10 +1,12 @@
 """Cells: one evaluation each."""
 
+import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.heads.families import EMBEDDINGS
-from xlgrid.languages.sources import Source, Target, accompanied
+from xlgrid.languages.sources import Source, Target, accompanied, unaccompanied
 from xlgrid.products.encode import Encoder, Tokens
 from xlgrid.products.product import Inputs
 from xlgrid.products.train import OfGrids, Run, inputs_on_text
@@ -12,7 +14,7 @@ from xlgrid.products.train import OfGrids, Run, inputs_on_text
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
-    from xlgrid.training.recipe import Start
+    from xlgrid.study.starts import StartEntry
 
 
 class _CellAxes(NamedTuple):
@@ -53,6 +55,8 @@ class Cell(OfGrids, _CellAxes):
         fields = name.split("/")
         if len(fields) != len(cls._fields):
             raise ValueError(f"a cell is named {'/'.join(cls._fields).upper()}, got {name!r}: write all of these")
+        if not fields[-1].isdecimal():
+            raise ValueError(f"the last part of the name of a cell is its seed, a number such as 1, got {fields[-1]!r}")
         return cls(*fields)
 
     @property
@@ -87,8 +91,8 @@ class Cell(OfGrids, _CellAxes):
         # A study has many cells, so this checks only the run of each cell, not its other inputs.
         return self.run in plan.results and plan.owned(self.run) == self.run
 
-    def _text(self, start: "Start") -> str | None:
-        return start.of_target(self.target.data, self.source.data) if start.at == "both" else super()._text(start)
+    def _text(self, start: "StartEntry") -> str | None:
+        return start.of_cell(self.source, self.target.data)
 
     def mlm_runs(self, study: "Study") -> list[Run]:
         """The MLM runs with which the run of the cell began, and then the MLM runs of the target."""
@@ -100,6 +104,15 @@ class Cell(OfGrids, _CellAxes):
         method = plan.study.methods[self.method].method
         is_exchanged = any(map(method.is_language_specific, EMBEDDINGS))
         return super().mlm_runs(plan.study) if is_exchanged else self.mlm_runs(plan.study)
+
+    def check_tokens(self, path: str | Path) -> None:
+        """Raise a ValueError if a file in results/ has the tokens of another language than the cell's target."""
+        tokens = Tokens.parse(os.path.relpath(path))
+        if tokens and (language := unaccompanied(tokens.language)[0]) != self.target.data:
+            raise ValueError(
+                f"the cell has the target {self.target}, and {path} has tokens of {language}: name the tokens of the target, or "
+                "another cell"
+            )
 
     def tokens(self, plan: "Plan") -> Tokens:
         """The tokens on which the cell is evaluated."""

@@ -1,1 +1,1 @@
-"""The report, and the status of a study."""
+"""The report of a study, its status, its cost, and the export of its results."""

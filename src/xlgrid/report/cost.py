@@ -1,4 +1,4 @@
-"""Prints the cost of a study and the parameters of its methods as tables; `xlgrid.plan.estimate` computes them."""
+"""Print the cost of a study and the parameters of its methods as tables; `xlgrid.plan.estimate` computes them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,18 +11,18 @@ from xlgrid.report.status import console
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Units of time, and how many of them an hour has.
+# Unit of time -> the number of units in an hour.
 TIMES = (("hours", 1), ("minutes", 60), ("seconds", 3600))
 
 
 def show(plan: Plan, measured: str | Path | None = None) -> None:
-    """Print a table of the exhibits and the stages, one of the methods, and what the numbers assume.
+    """Print a table of the exhibits and stages, a table of the methods, and the assumptions behind the numbers.
 
     Args:
-        measured: a run.json whose speed counts instead of the assumed speed.
+        measured: a run.json whose speed is used instead of the assumed speed.
 
     Raises:
-        ValueError: as `Estimate.stages` and `Estimate.measured`.
+        ValueError: `Estimate.stages` or `Estimate.measured` raises it.
     """
     estimate, terminal = Estimate(plan), console()
     estimate = estimate.measured(measured) if measured else estimate
@@ -30,7 +30,7 @@ def show(plan: Plan, measured: str | Path | None = None) -> None:
     terminal.print(method_table(estimate))
     lengths = {plan.study.tasks[run.task].kind: estimate.sizes.length(run.task) for run in plan.runs}
     terminal.print(
-        f"Speed: {estimate.speed.name}. Fetching data, tokenizing and the start of processes are not in the hours.",
+        f"Speed: {estimate.speed.name}. The hours do not include fetching data, tokenizing and the start of processes.",
         f"Tokens of an input, assumed: {', '.join(f'{kind} {length}' for kind, length in lengths.items())}.",
         *([f"Not counted, because another study makes them: {plan.shared}."] if plan.shared else []),
         sep="\n",
@@ -40,7 +40,7 @@ def show(plan: Plan, measured: str | Path | None = None) -> None:
 
 
 def cost_table(*groups: Mapping[str, Cost]) -> "Table":
-    """A row for each cost, with a line between groups, in units in which the largest number is at least 1."""
+    """A table with a row for each cost and a line between groups. In its units, the largest number is at least 1."""
     costs = [cost for group in groups for cost in group.values()]
     hours, gigabytes = max(cost.hours for cost in costs), max(cost.gigabytes for cost in costs)
     unit, per_hour = next((each for each in TIMES if hours * each[1] >= 1), TIMES[-1])
@@ -56,12 +56,12 @@ def cost_table(*groups: Mapping[str, Cost]) -> "Table":
 
 
 def _rounded(number: float) -> str:
-    """Two digits at least."""
+    """A number with at least two significant digits."""
     return f"{number:,.0f}" if number >= 10 or not number else f"{number:.2g}"
 
 
 def method_table(estimate: Estimate) -> "Table":
-    """A row for each method on each encoder, with each number of parameters: how many train, are stored, and are there."""
+    """A table with a row for each method on each encoder: the numbers of trained, stored and all parameters."""
     table = _table(["encoder", "method", "trained", "stored", "all", "% trained"], 2)
     for encoder, method, counted in dict.fromkeys(
         (run.encoder, run.method, estimate.count(run)[:3]) for run in estimate.plan.runs
@@ -71,7 +71,7 @@ def method_table(estimate: Estimate) -> "Table":
 
 
 def _table(columns: list[str], words: int) -> "Table":
-    """An empty table, its columns after the first `words` right-aligned."""
+    """An empty table whose columns are right-aligned, except for the first `words` columns."""
     from rich import box
     from rich.table import Table
 

@@ -1,7 +1,7 @@
-"""Results for other programs: the cells of a study as one parquet file, and its learning curves as TensorBoard event files.
+"""Export results for other programs: the cells of a study as a parquet file, and its learning curves for TensorBoard.
 
-TensorBoard's event files need neither an account nor a server of somebody else, and other viewers read them, Weights & Biases among
-them (`wandb sync`). An offline run of Weights & Biases can be seen only after it has been uploaded.
+TensorBoard's event files need neither an account nor an external server, and other viewers can read them, including
+Weights & Biases (`wandb sync`). In contrast, an offline run of Weights & Biases is visible only after its upload.
 """
 
 import math
@@ -22,18 +22,19 @@ from xlgrid.products.report import Report
 from xlgrid.results import records, units
 
 INSTALL = "pip install 'tensorboard>=2.18'"
-# Column -> its type and what it holds. The columns of metrics, versions and facts follow from the study and its cells.
+# Column -> its type and its description. The study and its cells determine further columns for metrics, versions and
+# facts.
 COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     "study": (pa.string(), "the study that makes the cell: the exported one, or one that it extends"),
-    "task": (pa.string(), "the task, as the study names it"),
-    "encoder": (pa.string(), "the encoder, as the study names it"),
-    "method": (pa.string(), "the method, as the study names it"),
+    "task": (pa.string(), "the name of the task in the study"),
+    "encoder": (pa.string(), "the name of the encoder in the study"),
+    "method": (pa.string(), "the name of the method in the study"),
     "source": (pa.string(), "the language, pair or mix that the run trained on; `none` without training"),
     "target": (pa.string(), "the language or pair of the evaluation"),
     "seed": (pa.int64(), "the seed"),
     "checkpoint": (
         pa.int64(),
-        "the step of the target's MLM run whose weights evaluate; null: its end, or no such run",
+        "the step of the target's MLM run with whose weights the cell is evaluated; null: its end, or no such run",
     ),
     "metric": (pa.string(), "the main metric of the task"),
     "score": (pa.float64(), "the score in the main metric; null: the cell has no result yet"),
@@ -48,31 +49,32 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     ),
     "digest": (pa.string(), "the digest of the run's recipe"),
     "run": (pa.string(), "the folder of the run; null without training"),
-    "path": (pa.string(), "the file of the cell, which also holds the outcome of each example"),
+    "path": (pa.string(), "the file of the cell, which also has the outcome of each example"),
 }
 # The beginnings of the names of further columns.
 SCORE, VERSION, FACT = "score_", "version_", "fact_"
-# Tag of a curve in TensorBoard -> the entry of a point of a learning curve.
+# Tag of a curve in TensorBoard -> the key of a point of a learning curve.
 TAGS = {"train/loss": "loss", "train/learning_rate": "lr"}
-# TensorBoard finds a file by `tfevents` in its name; a fixed name lets a second export replace the first.
+# TensorBoard recognizes a file by `tfevents` in its name. The name is fixed, so that a second export replaces the
+# first.
 EVENTS = "events.out.tfevents.xlgrid"
 
 
 def cells_path(plan: Plan) -> Path:
-    """Where the cells of a study are exported to, unless another file is named."""
+    """The default path of the exported cells of a study."""
     return Path(Report(plan.study.name).folder) / "cells.parquet"
 
 
 def export_cells(plan: Plan, output: Path) -> str:
     """Write one row for each planned cell of a study to a parquet file, atomically.
 
-    A cell without a result has a row, too, with null as its scores, so that a missing cell cannot be overlooked.
+    A cell without a result also has a row, with null scores, so that a missing cell cannot be overlooked.
 
     Returns:
-        A sentence on the file, and on how many of the planned cells have a result.
+        A sentence about the file and the number of planned cells with a result.
 
     Raises:
-        ValueError: the file of a cell is damaged, or is that of another cell.
+        ValueError: the file of a cell is damaged, or has another cell.
     """
     rows = [_row(plan, cell) for cell in plan.cells]
     with whole(output) as aside:
@@ -104,12 +106,12 @@ def _row(plan: Plan, cell: Cell) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """The rows as a table whose columns say what they hold, in the metadata of their fields."""
+    """The rows as a table. The metadata of the fields describe the columns."""
     further = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in COLUMNS]
     columns: dict[str, tuple[pa.DataType | None, str]] = {}
     for name, column in COLUMNS.items():
         columns[name] = column
-        # The scores of all metrics stand beside that of the main one, and versions and facts come last.
+        # The scores of all metrics follow the score of the main metric, and versions and facts come last.
         for metric in (other.removeprefix(SCORE) for other in further if name == "score" and other.startswith(SCORE)):
             columns[SCORE + metric] = pa.float64(), units.sentence([metric])
     for beginning, text in ((VERSION, "the version of {} in the evaluation"), (FACT, "the fact {} of the encoder")):
@@ -124,20 +126,21 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _array(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
-    """The values of a column; of no known type, as whole numbers, numbers or texts, whichever has them all."""
+    """The values of a column. Without a known type, they are whole numbers, numbers or texts, whichever fits all."""
     if kind is None and not all(isinstance(value, int | float | None) for value in values):
         values = [None if value is None else str(value) for value in values]
     return pa.array(values, kind)
 
 
 def export_curves(plan: Plan, folder: Path) -> str:
-    """Write the learning curve of each finished run, and of each encoder that is trained here, as a TensorBoard event file.
+    """Write the learning curve of each finished run, and of each encoder of the study that is trained, as a TensorBoard
+    event file.
 
-    Below `folder`, a run has the path that it has below `runs/` in the results, and an encoder is `encoders/{encoder}`. The
-    curves are the score on the dev set, the loss and the learning rate, over steps, with the time of each point.
+    In `folder`, a run has the same path as in `runs/` of the results, and an encoder has the path `encoders/{encoder}`.
+    The curves are the score on the dev set, the loss and the learning rate over steps, with the time of each point.
 
     Returns:
-        A sentence on how many of the planned trainings have a curve, and how to see them.
+        A sentence with the number of planned trainings that have a curve, and the command that shows them.
 
     Raises:
         ValueError: the package tensorboard is missing, or a file of a run is damaged.
@@ -169,7 +172,7 @@ def export_curves(plan: Plan, folder: Path) -> str:
 
 
 def _trainings(plan: Plan) -> Iterator[tuple[Path, Path]]:
-    """The path below the folder of the export, and the folder, of every run and of every encoder that is trained here."""
+    """For every run and every encoder that is trained: its path in the folder of the export, and its folder."""
     for run in plan.runs:
         yield Path(run.folder).relative_to(f"{Report(run.study).folder}/runs"), Path(run.folder)
     for name, entry in plan.study.encoders.items():
@@ -180,7 +183,7 @@ def _trainings(plan: Plan) -> Iterator[tuple[Path, Path]]:
 def _points(
     run: Path, record: Mapping[str, Any], curve: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[float, int, dict[str, float]]]:
-    """For each point of a learning curve the time in seconds since 1970, the step, and the value of each tag."""
+    """For each point of a learning curve, the time in seconds since 1970, the step, and the value of each tag."""
     # The record is written when the training ends.
     began = (run / "run.json").stat().st_mtime - record.get("seconds", 0)
     of_score = f"dev/{record.get('metric', 'score')}"

@@ -16,29 +16,31 @@ ENTRY = ["task", "encoder", "method", "source", "target", "metric"]
 
 
 def having(frame: pd.DataFrame, names: Sequence[str], *others: str) -> list[str]:
-    """These columns, and those of the others that the frame has."""
+    """The columns `names`, and those of `others` that the frame has."""
     return [*names, *(name for name in others if name in frame)]
 
 
 def seed_deviations(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells with two seeds or more, and their `deviation` from the mean over seeds of the same cell."""
+    """The cells with at least two seeds, and the column `deviation` from the mean over seeds of the same cell."""
     scored = cells.dropna(subset="score")
     seeds = scored.groupby(having(scored, ENTRY, "checkpoint"), sort=False, dropna=False)["score"]
     return scored.assign(deviation=scored["score"] - seeds.transform("mean"))[seeds.transform("size") > 1]
 
 
 def spread(deviations: pd.DataFrame) -> Figure:
-    """One panel per task, encoder and metric, one line per method, one mark per cell and seed; a bar spans ± one deviation.
+    """A figure with a panel per task, encoder and metric, a line per method, and a mark per cell and seed.
+
+    A bar spans ± one standard deviation.
 
     Args:
-        deviations: as `seed_deviations` returns them, not empty.
+        deviations: the result of `seed_deviations`, not empty.
     """
     panels = list(deviations.groupby(["task", "encoder", "metric"], sort=False))
     heights = [0.9 + 0.34 * panel["method"].nunique() for _, panel in panels]
     figure = Figure(figsize=(7.2, sum(heights)), layout="constrained")
     seeds = sorted(set(deviations["seed"]))
     axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-    # Panels of one unit have one scale.
+    # Panels with the same unit have the same scale.
     unit_of = {metric: units.unit_of_difference([metric]) or metric for metric in set(deviations["metric"])}
     sizes = deviations["deviation"].abs().groupby(deviations["metric"].map(unit_of)).max()
     for ax, ((task, encoder, metric), panel) in zip(axes, panels, strict=True):
@@ -59,7 +61,7 @@ def spread(deviations: pd.DataFrame) -> Figure:
 def _spread_of(ax: Axes, panel: pd.DataFrame, seeds: Sequence[int]) -> None:
     methods = list(dict.fromkeys(panel["method"]))
     for i, seed in enumerate(seeds):
-        # Seeds are set apart vertically instead of at random.
+        # Seeds have fixed vertical offsets instead of random ones.
         aside = 0.26 * (2 * (i + 0.5) / len(seeds) - 1)
         of_seed = panel[panel["seed"] == seed]
         ax.plot(
@@ -83,11 +85,11 @@ def _spread_of(ax: Axes, panel: pd.DataFrame, seeds: Sequence[int]) -> None:
 
 
 def curves(points: pd.DataFrame, quantity: str = "score (%)") -> Figure:
-    """One panel per task, encoder and method; a thin line per run, coloured and dashed by source.
+    """A figure with a panel per task, encoder and method, and a thin line per run, coloured and dashed by source.
 
     Args:
-        points: of learning curves, not empty.
-        quantity: the scores, for the axis that all panels share.
+        points: the points of learning curves, not empty.
+        quantity: the label of the axis of scores, which all panels share.
     """
     panels = list(points.groupby(["task", "encoder", "method"], sort=False))
     across = 2 if len(panels) == 4 else min(3, len(panels))
@@ -121,13 +123,13 @@ def curves(points: pd.DataFrame, quantity: str = "score (%)") -> Figure:
 
 
 def _short(source: str) -> str:
-    """A source for a legend, which leaves no room for panels beside a list of 40 languages."""
+    """The short name of a source for a legend. A list of 40 languages would leave no room for the panels."""
     parts = source.split("+")
     return source if len(parts) <= 6 else f"{parts[0]}+{parts[1]}+…\n({len(parts)} parts)"
 
 
 def bare(ax: Axes) -> None:
-    """A panel without a frame above and on the right, with a faint grid."""
+    """Remove the upper and right frame of a panel, and draw a faint grid."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="#e6e6e6", linewidth=0.5)
     ax.set_axisbelow(True)

@@ -1,16 +1,18 @@
-"""The ledger of the submitit executor: which jobs are queued or running, and how others ended.
+"""Read the ledger of the submitit executor: the jobs that are queued or running, and the results of other jobs.
 
-It is a folder, `.snakemake/submitit` unless `--submitit-folder` names another, of files that appear whole and may vanish at any time:
+The ledger is a folder, by default `.snakemake/submitit` (`--submitit-folder` names another). Its files appear whole and
+may disappear at any time:
 
-    {chunk}/array.json                {"submitted": unix seconds, "cluster": ..., "host": ..., "tasks": [...]}, once the cluster has taken
-                                      it; where a host is stated, all tasks are on it, and a task is "{process}.{its start}"
+    {chunk}/array.json                {"submitted": unix seconds, "cluster": ..., "host": ..., "tasks": [...]}, after
+                                      the cluster has accepted it; with a host, all tasks are on this host, and a task
+                                      is "{process}.{its start}"
     {chunk}/{bundle}/bundle.json      {"jobs": [{"rule": "train", "outputs": ["results/...", ...], ...}, ...], ...}
-    {chunk}/{bundle}/status/{i}.json  of job i of the bundle, once it runs: {"state": "running", "started": unix seconds,
-                                      ...}, at last {"state": "done" or "failed", "ended": ..., "cause": ..., "message":
-                                      ...}, and then {i}.closed, once Snakemake knows
-    {chunk}/{bundle}/revoked          its jobs that have not ended never will
-    failures.jsonl                    a line each: {"outputs": [...], "rule": ..., "cluster": ..., "cause": ..., "message": ...,
-                                      "logs": [...], "time": unix seconds}
+    {chunk}/{bundle}/status/{i}.json  job i of the bundle, after its start: {"state": "running", "started": unix
+                                      seconds, ...}, after its end {"state": "done" or "failed", "ended": ..., "cause":
+                                      ..., "message": ...}; {i}.closed, after Snakemake knows the result
+    {chunk}/{bundle}/revoked          the jobs of the bundle that have not ended will never end
+    failures.jsonl                    a line for each failure: {"outputs": [...], "rule": ..., "cluster": ..., "cause":
+                                      ..., "message": ..., "logs": [...], "time": unix seconds}
 
 A chunk is an array of tasks of the cluster; a bundle is one task, which runs the jobs of the bundle.
 """
@@ -25,15 +27,15 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 FOLDER = Path(".snakemake/submitit")
-# The variable in which the executor states another folder, for its own process and the commands that Snakemake calls.
+# The environment variable with which the executor passes another folder to its process and to Snakemake's commands.
 STATED = "SUBMITIT_LEDGER"
-# A network file system says that a handle is stale where a local one says that there is no such file.
+# A network file system reports a stale handle where a local file system reports a missing file.
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ESTALE}
 
 
 class Job(NamedTuple):
-    """One job as the ledger knows it. Cause, message and log say why it failed; ends of logs may follow the message's
-    first line."""
+    """A job in the ledger. `cause`, `message` and `log` describe its failure; ends of logs may follow the first line of
+    the message."""
 
     rule: str
     outputs: tuple[str, ...]
@@ -45,20 +47,20 @@ class Job(NamedTuple):
 
 
 def stated() -> Path:
-    """The folder of the Snakemake that this process is part of, or else the default."""
+    """The ledger of the Snakemake to which this process belongs, or the default folder."""
     return Path(os.environ.get(STATED, FOLDER))
 
 
 def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
-    """Output -> the last job that was to make it. Nothing, where there is no ledger.
+    """Output -> the last job that was submitted to make it; empty without a ledger.
 
-    The newest bundle of an output counts, because one of a killed Snakemake may be left over, and it counts only if no
-    failure was recorded since it was submitted and started: a job that is killed cannot say so itself.
+    The newest bundle of an output counts, because bundles of a killed Snakemake may remain. It counts only if no
+    failure was recorded after its submission and start, because a killed job writes no status.
 
     Args:
-        existing: outputs that exist; the ledger is not asked how their jobs fare.
+        existing: outputs that exist; their jobs are left out.
     """
-    # What counts is the bundle's time; what a failure must be later than is the time of the last sign of the job.
+    # Bundles are compared by their times. A failure counts if it is later than the last sign of the job.
     newest: dict[str, tuple[tuple[float, str], float, Job]] = {}
     for chunk in _folders(folder):
         about = _mapping(f"{chunk}/array.json")
@@ -87,7 +89,7 @@ def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
 
 
 def _ended_here(about: dict[str, Any]) -> set[str]:
-    """The bundles of a chunk whose tasks ran on this machine and are there no longer, as after a reboot."""
+    """The bundles of a chunk whose tasks ran on this machine and no longer exist, for instance after a reboot."""
     tasks = about.get("tasks")
     if about.get("host") != socket.gethostname() or not isinstance(tasks, list):
         return set()
@@ -95,21 +97,24 @@ def _ended_here(about: dict[str, Any]) -> set[str]:
 
 
 def _is_there(task: str) -> bool:
-    """Whether a process runs that began when it says, since the ids of processes are used again. The executor decides in the same way."""
+    """Whether a process with the id and the start of a task exists. The executor decides in the same way.
+
+    The start is compared because ids of processes are used again.
+    """
     process, _, began = task.partition(".")
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return False
-    # The first field after the name, the third of all, is the state, in which a zombie has ended; the 22nd is the start.
+    # The first field after the name (the third of all) is the state; a zombie has ended. The 22nd field is the start.
     return fields[0] != "Z" and fields[19] == began
 
 
 def _bundle(folder: str, existing: Container[str], has_ended: bool) -> list[tuple[Job, float]]:
-    """The jobs of a bundle, each with the time of its last sign, 0 without any.
+    """The jobs of a bundle, each with the time of its last sign; 0 without a sign.
 
     Args:
-        has_ended: the task of the bundle is there no longer, so that no job of it is under way.
+        has_ended: whether the task of the bundle no longer exists, so that none of its jobs is in progress.
     """
     jobs = _mapping(f"{folder}/bundle.json").get("jobs")
     files = {}
@@ -140,7 +145,7 @@ def _bundle(folder: str, existing: Container[str], has_ended: bool) -> list[tupl
 
 @contextmanager
 def _perhaps_gone() -> Iterator[None]:
-    """Passes over an error that says that a file or folder is gone."""
+    """Ignore errors about a file or folder that no longer exists."""
     try:
         yield
     except OSError as error:
@@ -155,7 +160,7 @@ def _folders(folder: str | Path) -> list[str]:
 
 
 def _text(path: str) -> str:
-    """A file's text; none if the file is gone."""
+    """The text of a file; empty if the file no longer exists."""
     with _perhaps_gone(), open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
     return ""
@@ -166,7 +171,7 @@ def _mapping(path: str) -> dict[str, Any]:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """A JSON object; an empty one for anything else, such as a line of which only half is written yet."""
+    """The JSON object in a text; empty for any other text, such as a line that is only half written."""
     try:
         value = json.loads(text)
     except ValueError:

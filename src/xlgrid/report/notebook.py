@@ -14,14 +14,15 @@ FIRST = "load"
 
 
 def execute(study: str, notebook: Path, output: Path) -> None:
-    """Run the report's notebook for a study in the working directory, and save it with its outputs, or with the error of a cell.
-    Its metadata say which code made it, and which command makes it.
+    """Run the report's notebook for a study in the working directory, and save it with its outputs, or with the error
+    of a cell.
 
-    The saved notebook names the study, but no folder: it reads the results around it, and a copy of it in another project reads
-    that project.
+    The metadata of the saved notebook have the version of the code and the command that makes the notebook. The
+    notebook names the study, but no folder: it reads the results around it, so a copy in another project reads that
+    project.
 
     Args:
-        study: its name.
+        study: the name of the study.
         notebook: the notebook without outputs.
 
     Raises:
@@ -31,7 +32,7 @@ def execute(study: str, notebook: Path, output: Path) -> None:
     from nbclient.exceptions import CellExecutionError
 
     report = for_study(nbformat.read(notebook, as_version=4), study)
-    # The command line of this process has a path of the notebook that Snakemake deletes; this command makes the same report.
+    # The command line of this process has a temporary path of the notebook. The recorded command makes the same report.
     report.metadata["made_by"] = provenance() | {"command": f"snakemake --cores all {Report(study).path}"}
     try:
         NotebookClient(report, timeout=None, resources={"metadata": {"path": "."}}).execute()
@@ -42,14 +43,14 @@ def execute(study: str, notebook: Path, output: Path) -> None:
 
 
 def for_study(notebook: Any, study: str) -> Any:
-    """The notebook with the name of this study in its first cell."""
+    """The notebook with the name of a study in its first cell."""
     [first] = [cell for cell in notebook.cells if cell.get("id") == FIRST]
     first.source = first.source.replace('"demo"', f'"{study}"')
     return notebook
 
 
 def to_html(notebook: Any) -> str:
-    """One page without scripts or anything from the network, made of a notebook's texts and outputs."""
+    """A page with the texts and outputs of a notebook, without scripts and without links to files on the network."""
     from nbconvert import HTMLExporter
 
     exporter = HTMLExporter(
@@ -69,13 +70,15 @@ def write_page(notebook: Path, output: Path) -> None:
 
 
 def write_report(study: str, notebook: Path, output: Path, summary: Path) -> None:
-    """Run the notebook of the report for a study, and write the table of the scores that exist, and copies of the study file and
-    those that it extends: with these, the notebook reads the results wherever they are moved.
+    """Run the report's notebook for a study, and write a table of the existing scores and copies of the study files.
+
+    The copies are those of the study file and of the files that it extends. With them, the notebook can read the
+    results after they are moved.
 
     Args:
-        study: its name, or its file.
+        study: the name or the file of the study.
         notebook, output: see `execute`.
-        summary: the table, to write.
+        summary: the path of the table.
 
     Raises:
         ValueError: a cell of the notebook failed.

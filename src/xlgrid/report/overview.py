@@ -1,4 +1,4 @@
-"""The state of every cell and run of a study: done, under way, or failed, with the reason of each failure."""
+"""The state of every cell and run of a study (done, in progress or failed), with the reason of each failure."""
 
 import os
 import re
@@ -31,14 +31,14 @@ WINDOWS = (15 * 60, 60 * 60, 4 * 60 * 60)
 
 
 class Failure(NamedTuple):
-    """A job that ended in an error.
+    """A job that ended with an error.
 
     Attributes:
-        target: the file that the job should have made.
-        reason: why it did not.
-        log: the job's log.
-        cluster: where the executor ran the job; empty if another executor did.
-        damaged: results to delete before the job can succeed.
+        target: the file that the job did not make.
+        reason: the reason of the failure.
+        log: the log of the job.
+        cluster: the cluster on which the executor ran the job; empty for another executor.
+        damaged: the results to delete before the job can succeed.
     """
 
     target: str
@@ -49,21 +49,22 @@ class Failure(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """A study at one moment.
+    """The state of a study at one moment.
 
     Attributes:
         study: the name of the study.
-        cells, runs: every planned cell and run -> its state: done, running, training, queued, failed or waiting. A cell that
-            was not submitted has the state of its run. A cell is stale if its run is newer, so that Snakemake makes it again.
+        cells, runs: every planned cell and run -> its state: done, running, training, queued, failed or waiting. A cell
+            that was not submitted has the state of its run. A cell is stale if its run is newer, so that Snakemake
+            makes the cell again.
         broken: each cell that waits for a failed job -> this job.
         flight: (rule, running or queued) -> the number of such jobs in the ledger.
-        left: a sentence on the time that is left; empty if it cannot be estimated.
-        shared: a sentence on the cells and runs of other studies, see `Plan.shared`.
-        stages: the jobs of each stage, those of other studies too.
+        left: a sentence about the remaining time; empty if it cannot be estimated.
+        shared: a sentence about the cells and runs of other studies, see `Plan.shared`.
+        stages: the jobs of each stage, including the jobs of other studies.
         trainings: the trainings in progress.
-        others: the failed jobs for which no cell waits, such as that of an exhibit.
-        named: the word by which commands find the study, see `xlgrid.plan.load.named`.
-        learnt_nothing: each finished run that has learnt nothing -> why, see `xlgrid.results.learning`.
+        others: the failed jobs for which no cell waits, such as the job of an exhibit.
+        named: the argument with which commands find the study, see `xlgrid.plan.load.named`.
+        learnt_nothing: each finished run that has learnt nothing -> the reason, see `xlgrid.results.learning`.
     """
 
     study: str
@@ -81,7 +82,7 @@ class Overview(NamedTuple):
 
     @property
     def has_begun(self) -> bool:
-        """Whether a job of the study is done, under way or failed."""
+        """Whether a job of the study is done, in progress or failed."""
         return any(sum(stage[2:]) for stage in self.stages)
 
 
@@ -89,8 +90,8 @@ class Error(NamedTuple):
     """An error in a log.
 
     Attributes:
-        message: its first line; empty if there is no error.
-        damaged: the existing results that the line `delete:` after the message names.
+        message: the first line of the error; empty if there is no error.
+        damaged: the existing results that the line `delete:` after the message lists.
     """
 
     message: str = ""
@@ -109,7 +110,7 @@ def last_error(text: str) -> Error:
 
 
 def _existing(line: str) -> tuple[str, ...]:
-    """The existing files and folders that a line `delete: PATH ...` names."""
+    """The existing files and folders that a line `delete: PATH ...` lists."""
     try:
         return tuple(path for path in shlex.split(line)[1:] if os.path.exists(path))
     except ValueError:  # another program's line
@@ -117,22 +118,22 @@ def _existing(line: str) -> tuple[str, ...]:
 
 
 def failed_files(log: str | Path) -> set[str]:
-    """The files that failed jobs should have made, from the log of a run of Snakemake."""
+    """The outputs of failed jobs, from the log of a run of Snakemake."""
     text = Path(log).read_text(encoding="utf-8", errors="replace")
     outputs = re.findall(r"^Error in rule [^\n]*\n(?:[ ]+[^\n]*\n)*?[ ]+output: ([^\n]*)$", text, re.MULTILINE)
     return {name for line in outputs for name in line.split(", ")}
 
 
 def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overview:
-    """The state of every cell and run of a study, and for each missing cell the first failed job on the way to it.
+    """The state of every cell and run of a study, and for each missing cell, the first failed job on which it depends.
 
     Args:
         folder: the executor's ledger, see `xlgrid.report.ledger`; it need not exist.
-        failed: files whose jobs are known to have failed, with or without a message in their log.
+        failed: the outputs of jobs that are known to have failed, with or without a message in their log.
     """
-    # Data, tokens and encoders may be an ancestor's even if all runs and cells are the study's own.
+    # Data, tokens and encoders may belong to an extended study even if all runs and cells belong to this study.
     roots = [Report(each.study.name).folder for each in (*plan.ancestors, plan)]
-    # One listing of each folder: asking for every file is slow on a network file system.
+    # Each folder is listed once, because checking every file is slow on a network file system.
     files = {f"{at}/{name}" for root in roots for at, _, names in os.walk(root, followlinks=True) for name in names}
     jobs = ledger.read(folder, files)
     checked: dict[str, Failure | None] = {}
@@ -142,7 +143,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         if job and job.state in ("queued", "running") and target not in failed:
             return None
         error = Error()
-        # Snakemake deletes the log of a job that it starts again.
+        # Snakemake deletes the log of a job when it starts the job again.
         with suppress(FileNotFoundError):
             error = last_error(Path(log).read_text(encoding="utf-8", errors="replace")) if log in files else error
         if job and job.state == "failed":
@@ -181,7 +182,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
     broken: dict[Cell, Failure] = {}
     learning = Learning()
     for cell in plan.cells:
-        # Snakemake may delete a file that is to be made again while its study is looked at.
+        # While the state is computed, Snakemake may delete a file in order to make it again.
         if (path := cell.path) in files and (stat := _stat(path)):
             damage, evidence = _read(path, stat.st_mtime_ns, stat.st_size)
             if evidence:
@@ -244,10 +245,11 @@ def _stat(path: str) -> os.stat_result | None:
     return None
 
 
-# A file is read again only after a change of its time or size.
+# A file is read again only if its modification time or size has changed.
 @cache
 def _read(path: str, modified: int, size: int) -> tuple[str, dict[str, Any]]:
-    """The damage of the file of a cell, empty if the file is intact, and the entries of the cell that `Learning` reads."""
+    """The damage of the file of a cell (empty if the file is intact), and the keys of the cell that `Learning`
+    reads."""
     try:
         cell = records.read_cell(path)
     except FileNotFoundError:
@@ -267,14 +269,15 @@ def _mtimes(paths: list[str]) -> list[float]:
 
 
 def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: list[float], runs_left: int) -> str:
-    """A sentence: "about 2 h 10 min left for the whole study at the rate of the last 15 min"; empty without a recent rate.
+    """A phrase with the remaining time, such as "about 2 h 10 min left for the whole study at the rate of the last 15
+    min"; empty without a recent rate.
 
-    Cells come in bursts after their run and runs take longer, so the later of the two ends counts.
+    Runs take longer than cells, and cells finish in bursts after their run. The later of the two estimated ends counts.
 
     Args:
         now: the time in seconds, on the clock of `cells_done` and `runs_done`.
-        cells_done, runs_done: the times at which cells and runs were done.
-        cells_left, runs_left: the numbers of cells and runs to come.
+        cells_done, runs_done: the times at which cells and runs finished.
+        cells_left, runs_left: the numbers of remaining cells and runs.
     """
     cell, run = _rate(now, cells_done), _rate(now, runs_done)
     if not cells_left or not (cell or (run and runs_left)):
@@ -286,14 +289,15 @@ def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: l
 
 
 def _rate(now: float, done: list[float]) -> tuple[float, float] | None:
-    """Results per second in the shortest window with enough of them, and the window's seconds; None without such a window."""
+    """The results per second in the shortest recent window with enough results, and the seconds of the window; None
+    without such a window."""
     for window in WINDOWS:
         recent = [moment for moment in done if moment > now - window]
         if len(recent) >= 5:
             before = max((moment for moment in done if moment <= now - window), default=0.0)
             if now - before < 2 * window:
                 return len(recent) / window, window
-            # Work began within the window, and the first result marks its beginning.
+            # Work began within the window, so the window begins with the first result.
             span = max(now - min(recent), 1.0)
             return (len(recent) - 1) / span, span
     return None

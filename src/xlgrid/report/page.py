@@ -1,10 +1,15 @@
-"""The parts of a study's report: the functions that `notebooks/report.ipynb` calls. Each returns HTML that needs no network.
+"""The parts of a study's report: functions for `notebooks/report.ipynb`. Each returns HTML that needs no network.
 
-Data frames are those of the exhibits. Cells have one row per *planned* cell: `study` (which makes it), `task`, `encoder`, `method`,
-`source`, `target`, `seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` and `cpu_seconds` (of evaluation), and in some studies
-`checkpoint` (the step of the target's MLM run whose weights evaluate, NaN for its end) and `run` (the run's folder). Curves have
-`task`, `encoder`, `method`, `source`, `seed`, `step`, `score`, and `target` where runs are for one target each. Run records are the
-contents of `run.json`. Its `recipe` has the names of the study, and its other entries have paths under some of the same keys, such as `encoder`.
+The data frames are those of the exhibits:
+
+- Cells have one row per *planned* cell, with the columns `study` (which makes the cell), `task`, `encoder`, `method`,
+  `source`, `target`, `seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` and `cpu_seconds` (of
+  the evaluation), and in some studies `checkpoint` (the step of the target's MLM run with whose weights the cell is
+  evaluated, NaN for its end) and `run` (the run's folder).
+- Curves have the columns `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`, and `target` if runs are for
+  one target each.
+- Run records are the contents of `run.json`. The `recipe` has the names of the study, and the other entries have paths
+  under some of the same keys, such as `encoder`.
 """
 
 import base64
@@ -36,17 +41,17 @@ from xlgrid.report.figures import ENTRY, having
 from xlgrid.results import units
 
 RUN = ["task", "encoder", "method", "source", "seed"]
-# Folders of Snakemake's measurements, in the order of the work; those of parts are before them.
+# The folders of Snakemake's measurements, in the order of the work. The folders of parts come before them.
 STAGES = ("data", "text", "tokenizers", "encoders", "tokens")
 AXES = ("task", "encoder", "method", "source", "target", "seed", "metric")
 
 _TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
-# The macros of the template, which take values and return HTML.
+# The macros of the template, which return HTML for some values.
 _PARTS: Any = _TEMPLATES.get_template("parts.html.j2").module
 
 
 class Html(str):
-    """HTML that a notebook shows as such when it is the last expression of a cell."""
+    """HTML that a notebook renders if it is the value of the last expression of a cell."""
 
     def _repr_html_(self) -> str:
         return str(self)
@@ -54,7 +59,7 @@ class Html(str):
 
 @dataclass(frozen=True)
 class Report:
-    """The study and its results."""
+    """A study and its results."""
 
     name: str
     title: str
@@ -71,16 +76,16 @@ class Report:
 
 
 def load(study_name: str | Path, root: str | Path | None = None) -> Report:
-    """Read a study, and whatever results it has. Nothing is written.
+    """Read a study and its existing results. Nothing is written.
 
     Args:
-        study_name: its name (`demo`), or its file (`studies/demo.yaml`) as a path from `root`. Where results have moved without the
-            file, the copy beside them is read.
-        root: the folder that contains results/. Without it, the working directory or the nearest folder above it that has
-            the study or its results: a notebook in results/demo/ reads the results around it.
+        study_name: the name of the study (`demo`), or its file (`studies/demo.yaml`) as a path relative to `root`. If
+            results were moved without the file, the copy next to them is read.
+        root: the folder that contains results/. None: the working directory, or the nearest folder above it that has
+            the study or its results, so that a notebook in results/demo/ reads the results around it.
 
     Raises:
-        FileNotFoundError: there is no such study.
+        FileNotFoundError: the study does not exist.
         ValueError: the study has mistakes, or a result is damaged.
     """
     from xlgrid.plan.load import file_in, project_of, read_plan
@@ -110,7 +115,7 @@ def read_runs(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     """The contents of each `run.json` that exists.
 
     Raises:
-        ValueError: a file is not JSON; the message names it.
+        ValueError: a file is not JSON; the message has its path.
     """
     records = []
     for path in filter(Path.exists, map(Path, paths)):
@@ -122,8 +127,10 @@ def read_runs(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
 
 
 def read_preparation(plan: Plan, root: Path = Path()) -> pd.DataFrame:
-    """Columns `study`, `stage` and `seconds`: every job before training on which cells of a study rest, with the study that has
-    run the job, as Snakemake measured it."""
+    """The measured time of every job before training on which cells of a study depend.
+
+    The columns are `study` (which ran the job), `stage` and `seconds` (measured by Snakemake).
+    """
     used = dict.fromkeys(product for cell in plan.cells for product in plan.rests_on(cell))
     measured = [product.benchmark(plan.study) for product in used if not isinstance(product, Run | Cell)]
     jobs = [
@@ -135,7 +142,8 @@ def read_preparation(plan: Plan, root: Path = Path()) -> pd.DataFrame:
 
 
 def overview(study: Report) -> Html:
-    """Titles, description, and boxes: how many cells and runs are done of those planned, and what the study varies."""
+    """The title, the description, and boxes with the numbers of finished and planned cells and runs, and the axes of
+    the study."""
     cells = study.cells
     # A cell with several metrics is one cell; a source may have several runs, each for one target.
     each = cells.drop_duplicates(having(cells, [*RUN, "target"], "run", "checkpoint"))
@@ -150,7 +158,7 @@ def overview(study: Report) -> Html:
 
 
 def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
-    """The languages of the cells: code, name, family, script, direction of writing, and where they are used."""
+    """A table of the languages of the cells: code, name, family, script, direction of writing, and their use."""
     uses = {
         axis: dict.fromkeys(code for value in cells[axis] for code in Source(value).languages)
         for axis in ("source", "target")
@@ -158,7 +166,7 @@ def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
     rows = []
     for code in uses["source"] | uses["target"]:
         language = languages.get(code)
-        # An artificial language has no name beside its code.
+        # An artificial language has no name other than its code.
         facts = {
             fact.capitalize(): getattr(language, fact, "") or "" for fact in ("name", "family", "script", "direction")
         }
@@ -168,7 +176,7 @@ def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
 
 
 def exhibits(study: Report) -> Html:
-    """The rendered exhibits in the order of the study, embedded, with links to their files."""
+    """The rendered exhibits in the order of the study, embedded in the page, with links to their files."""
     parts = [_exhibit(Exhibit(study.name, name), exhibit, study.root) for name, exhibit in study.exhibits.items()]
     return Html("\n".join(parts) or _PARTS.missing("This study asks for no exhibits."))
 
@@ -178,7 +186,7 @@ def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
     pictures = [files[suffix] for suffix in (".svg", ".png") if suffix in files]
     caption = exhibit.caption
     if ".html" in files:
-        # The table has the caption itself.
+        # A table contains its caption.
         body, caption = _wide(files[".html"]), ""
     elif pictures:
         body = _image(pictures[0].read_bytes(), pictures[0].suffix, exhibit.title)
@@ -190,7 +198,7 @@ def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
 
 
 def claims(study: Report) -> Html | None:
-    """The verdicts of a study's claims; nothing for a study without claims."""
+    """The verdicts of a study's claims; None for a study without claims."""
     if not study.claims:
         return None
     product = Claims(study.name)
@@ -208,7 +216,7 @@ def _wide(table: Path) -> Markup:
 
 
 def spread(cells: pd.DataFrame) -> Html:
-    """Strip plot of how far each seed lies from the mean of its cell's seeds."""
+    """A strip plot of the deviation of each seed from the mean over the seeds of its cell."""
     deviations = figures.seed_deviations(cells)
     if deviations.empty:
         return Html(_PARTS.missing("No cell has two seeds with a result yet."))
@@ -220,7 +228,7 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame) -> Html:
     """Small multiples of the score on the source's dev set during training.
 
     Args:
-        cells: the cells of the same runs, which say what metrics the curves have.
+        cells: the cells of the same runs, which have the metrics of the curves.
     """
     if curves.empty:
         return Html(_PARTS.missing("No run has written a learning curve yet."))
@@ -232,7 +240,7 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame) -> Html:
 
 
 def preparation(jobs: pd.DataFrame) -> Html:
-    """Time of the stages before training; `jobs` as `read_preparation` returns them."""
+    """A table of the time of the stages before training, from the result of `read_preparation`."""
     if jobs.empty:
         return Html(_PARTS.missing("The stages before training have not been measured."))
     rows = [
@@ -249,10 +257,10 @@ def preparation(jobs: pd.DataFrame) -> Html:
 
 
 def cost(report: Report) -> Html:
-    """Time of training and of evaluation by task, encoder and method, over whatever of the study itself has a result.
+    """A table of the time of training and evaluation by task, encoder and method, over the existing results.
 
-    The runs and cells of a study that this one extends count there. A run's record without `seconds` counts as 0. The CPU time of
-    training and evaluation together is a dash where some record has none.
+    The runs and cells of an extended study are in the report of that study. A record without `seconds` counts as 0. The
+    CPU time is a dash if some record lacks it.
     """
     keys = ["task", "encoder", "method"]
     cells = report.cells[report.cells["study"] == report.name]
@@ -273,7 +281,7 @@ def cost(report: Report) -> Html:
         )
         for part in (trained.assign(**times), scored)
     ]
-    # In the order of the study.
+    # Rows are in the order of the study.
     planned = dict.fromkeys([*cells[keys].itertuples(index=False, name=None), *parts[0].index])
     order = pd.MultiIndex.from_tuples([key for key in planned if any(key in part.index for part in parts)], names=keys)
     both = pd.concat([part.reindex(order, fill_value=0.0) for part in parts], axis=1)
@@ -295,7 +303,7 @@ def _costs(
 
 
 def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
-    """Devices, versions and commits of xlgrid that the run records name, with a note where the runs differ."""
+    """A table of the devices, versions and commits in the run records, with a note where the runs differ."""
     recorded: dict[str, Counter[str]] = {}
     for record in runs:
         named = {"device": record.get("device"), **record.get("versions", {}), "commit of xlgrid": record.get("commit")}
@@ -314,7 +322,8 @@ def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
 
 
 def summary(cells: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard deviation over seeds of every task, encoder, method, source, target, metric and checkpoint."""
+    """The mean and standard deviation over seeds for every task, encoder, method, source, target, metric and
+    checkpoint."""
     scores = cells.groupby(having(cells, ENTRY, "checkpoint"), sort=False, dropna=False)["score"]
     return scores.agg(mean="mean", sd="std", n_seeds="count", n_seeds_expected="size").reset_index()
 
@@ -324,7 +333,7 @@ def _state(done: int, planned: int) -> str:
 
 
 def _table(rows: pd.DataFrame, style: str) -> Html:
-    """A frame of texts as HTML, with classes of the style sheet."""
+    """A frame of texts as an HTML table with a class of the style sheet."""
     with pd.option_context("display.max_colwidth", None):
         table = rows.to_html(index=False, border=0, classes=f"exhibit {style}")
     return Html(f'<div class="wide">{table}</div>')

@@ -1,4 +1,4 @@
-"""A study on one screen: a bar for each stage, trainings in progress, and failures, in as many lines as there are."""
+"""A study on one screen: a bar for each stage, trainings in progress, and failures, in a limited number of lines."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,22 +12,23 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 T = TypeVar("T")
-# Longest and shortest bar in characters. A narrower terminal shows only the numbers.
+# The lengths of the longest and the shortest bar in characters. A narrower terminal shows only the numbers.
 LONGEST, SHORTEST = 40, 6
-# State of jobs -> character and colour of their part of a bar, in the order of the parts. Without colours they differ, too.
+# State of jobs -> the character and colour of their part of a bar, in the order of the parts. The parts also differ
+# without colours.
 PARTS = {"done": ("█", "green"), "failed": ("▞", "red"), "running": ("▒", "yellow")}
 REST = ("░", "dim")
 
 
 class Screen(NamedTuple):
-    """What a screen shows.
+    """The contents of a screen.
 
     Attributes:
         title: the first line.
         stages: see `xlgrid.report.stages.Stage`.
-        trainings: those in progress.
+        trainings: the trainings in progress.
         failures: the jobs that have failed.
-        notes: the last lines, such as where the full log is.
+        notes: the last lines, such as the path of the full log.
     """
 
     title: str
@@ -38,9 +39,10 @@ class Screen(NamedTuple):
 
 
 def draw(screen: Screen, width: int, height: int) -> list["Text"]:
-    """At most `height` lines of at most `width` characters. Where they are few, what is least urgent is left out.
+    """The lines of a screen, at most `height` lines of at most `width` characters. If there are too few lines, the
+    least urgent contents are left out.
 
-    The title and the bars come first, then failures, then trainings; a third of the room stays for trainings.
+    The title and the bars come first, then failures, then trainings. A third of the lines is reserved for trainings.
     """
     from rich.text import Text
 
@@ -51,7 +53,7 @@ def draw(screen: Screen, width: int, height: int) -> list["Text"]:
     room = height - 1 - len(stages) - len(notes)
     below: list[Text] = []
     if room > 1:
-        # A line divides the bars from what is below.
+        # An empty line separates the bars from the lines below.
         for_trainings = min(len(screen.trainings), (room - 1) // 3)
         failed = failure_lines(screen.failures, room - 1 - for_trainings)
         training = training_lines(screen.trainings, room - 1 - len(failed))
@@ -69,7 +71,8 @@ def total(stages: Sequence[Stage]) -> Stage:
 
 
 def bars(stages: Sequence[Stage], width: int) -> list["Text"]:
-    """A line for each stage: its name, a bar, the jobs that are done of all, and the numbers of those in another state."""
+    """A line for each stage: its name, a bar, the numbers of finished and of all jobs, and the numbers of jobs in other
+    states."""
     from rich.text import Text
 
     names = max((len(stage.name) for stage in stages), default=0)
@@ -102,7 +105,7 @@ def _bar(stage: Stage, length: int) -> "Text":
     bar, jobs, at = Text(), 0, 0
     for state, (character, style) in PARTS.items():
         jobs += getattr(stage, state)
-        # Rounded down, so that a bar is full only when everything is done.
+        # The length is rounded down, so that a bar is full only when all jobs are done.
         end = length * jobs // max(1, stage.jobs)
         bar.append(character * (end - at), style)
         at = end
@@ -110,7 +113,8 @@ def _bar(stage: Stage, length: int) -> "Text":
 
 
 def training_lines(trainings: Sequence[Training], most: int) -> list["Text"]:
-    """A line for each training with its step and score, the one that is nearest to its end first; at most so many lines."""
+    """A line for each training with its step and score, at most `most` lines. The training nearest to its end is
+    first."""
     from rich.text import Text
 
     ordered = sorted(trainings, key=lambda training: (-training.share, training.name))
@@ -125,7 +129,7 @@ def training_lines(trainings: Sequence[Training], most: int) -> list["Text"]:
 
 
 def failure_lines(failures: Sequence[Failure], most: int) -> list["Text"]:
-    """The failures, those of a reason together: three lines for each reason, or one where there is no room; at most so many."""
+    """The failures by reason, at most `most` lines: three lines for each reason, or one line if there is no room."""
     from rich.text import Text
 
     groups = by_reason(failures)
@@ -140,7 +144,7 @@ def failure_lines(failures: Sequence[Failure], most: int) -> list["Text"]:
 
 
 def by_reason(failures: Sequence[Failure]) -> list[list[Failure]]:
-    """The failures in groups: those of jobs of one kind that failed for the same reason."""
+    """The failures in groups of jobs of the same kind that failed for the same reason."""
     groups: dict[tuple[str, str, str], list[Failure]] = defaultdict(list)
     for failure in failures:
         kind = failure.target.split("/")[2] if failure.target.count("/") > 1 else failure.target
@@ -158,7 +162,7 @@ def _why(failure: Failure) -> tuple[str, str]:
 
 
 def _first(values: Sequence[T], most: int) -> tuple[Sequence[T], int]:
-    """As many values as have a line each, and the number of the others, which need a line, too."""
+    """The first values, with a line each, and the number of other values, which need one more line."""
     if len(values) <= most:
         return values, 0
     shown = values[: max(0, most - 1)]

@@ -1,4 +1,4 @@
-"""The six stages of a study: which rules belong to each, and how many of its jobs are done."""
+"""The six stages of a study: the rules of each stage, and the numbers of its jobs in each state."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from xlgrid.data.downloads import ALL_DOWNLOADS, Download
 from xlgrid.products import kinds
 from xlgrid.training.imported import ALL_IMPORTED
 
-# The rules that make files which a study names in `downloads`; no product of a study is among them.
+# The rules that make the files in `downloads` of a study. These files are not products of the study.
 _KINDS: list[type[Download]] = [Download, *ALL_DOWNLOADS.own.values()]
 _DOWNLOADS = ("download_archive", *(rule for kind in _KINDS for rule in kind.rules))
 _IMPORTS = tuple(kind.rule for kind in ALL_IMPORTED.own.values())
@@ -16,15 +16,16 @@ RULES = {
     stage: (*(rule for kind in kinds() if kind.stage == stage for rule in kind.rules), *others)
     for stage, others in {**{kind.stage: () for kind in kinds()}, "data": _DOWNLOADS, "train": _IMPORTS}.items()
 }
-# The rules whose jobs train, and say in their logs how far they are.
+# The rules whose jobs train and write their progress to their logs.
 TRAINING = ("train", "pretrain")
-# The stage of rules that are not xlgrid's, in a workflow that includes xlgrid as a module.
+# The stage of other rules in a workflow that includes xlgrid as a module.
 OTHER = "other"
 _STAGE_OF_RULE = {rule: stage for stage, rules in RULES.items() for rule in rules}
 
 
 class Stage(NamedTuple):
-    """A stage at one moment, as numbers of jobs. The jobs that are neither done, running, queued nor failed wait for others."""
+    """The numbers of jobs of a stage at one moment. All jobs that are not done, running, queued or failed wait for
+    other jobs."""
 
     name: str
     jobs: int
@@ -40,10 +41,11 @@ def stage_of_rule(rule: str) -> str:
 
 
 def stages(states: Iterable[tuple[str, str]]) -> list[Stage]:
-    """The stages, in their order, from the stage and the state of each job; stages without a job are left out.
+    """The stages in order, without the stages that have no jobs.
 
     Args:
-        states: a state is done, running, queued or failed; any other state is that of a job that waits.
+        states: the stage and the state of each job. A state is done, running, queued or failed; any other state means
+            that the job waits.
     """
     counts: dict[str, dict[str, int]] = {name: {} for name in (*RULES, OTHER)}
     for name, state in states:

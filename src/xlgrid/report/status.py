@@ -1,4 +1,5 @@
-"""The state of a study in the terminal, once or again and again: a summary that fits a screen, or source x target matrices."""
+"""Show the state of a study in the terminal, once or repeatedly: a summary on one screen, or source x target
+matrices."""
 
 import functools
 import shlex
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-# Reasons of failures that are printed in a summary and after a run of Snakemake, and trainings in progress in a summary.
+# The maximum numbers of reasons of failures and of trainings in a summary. The first one is also used after a run of
+# Snakemake.
 REASONS, TRAININGS = 3, 6
 # Between two looks, of `watch`.
 SECONDS = 5
-# Tasks, encoders and methods whose runs have learnt nothing that are printed.
+# The maximum number of printed combinations of task, encoder and method whose runs have learnt nothing.
 KINDS = 3
-# State of a cell or run -> mark and colour. An entry of a matrix shows the first of these states that one of its seeds has.
+# State of a cell or run -> its mark and colour. An entry of a matrix shows the first of these states that one of its
+# seeds has.
 STATES = {
     "failed": ("✗", "red"),
     "running": ("▶", "yellow"),
@@ -44,7 +47,8 @@ STATES = {
 
 
 def matrices(overview: Overview, width: int) -> Iterator["Table | Text"]:
-    """The title and table of each task, encoder and method: the seeds done of those planned, for each source and target.
+    """The title and table of each task, encoder and method: the numbers of finished and planned seeds for each source
+    and target.
 
     A matrix that is wider than `width` continues in another table, so that codes and counts are never cut.
     """
@@ -88,8 +92,8 @@ def _entry(states: list[str]) -> tuple[str, str]:
 
 
 def totals(overview: Overview) -> "Text":
-    """The number of cells and runs in each state with its mark, those of other studies, the runs that have learnt nothing, the jobs in
-    flight, and the time left."""
+    """The numbers of cells and runs in each state, the cells and runs of other studies, the runs that have learnt
+    nothing, the jobs in flight, and the remaining time."""
     from rich.text import Text
 
     lines = []
@@ -123,7 +127,8 @@ def totals(overview: Overview) -> "Text":
 
 
 def learnt_nothing(overview: Overview) -> list[str]:
-    """Lines on the runs that have learnt nothing, those of one task, encoder and method together; none if all have learnt something."""
+    """Lines about the runs that have learnt nothing, by task, encoder and method; empty if all have learnt
+    something."""
     groups: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
     for run in overview.learnt_nothing:
         groups[run.task, run.encoder, run.method].append(run)
@@ -141,8 +146,8 @@ def learnt_nothing(overview: Overview) -> list[str]:
 
 
 def summary(overview: Overview, width: int) -> list["Text"]:
-    """The bars of all stages, `width` characters wide, the totals, a few of the trainings in progress, and the failures of a few reasons;
-    of a study that has not begun, the commands that begin it."""
+    """The summary of a study: the bars of all stages, `width` characters wide, the totals, a few trainings in progress,
+    and the failures of a few reasons; or, before the study begins, the commands that begin it."""
     from rich.text import Text
 
     bars = screen.bars(overview.stages, width)
@@ -161,21 +166,21 @@ def beginning(overview: Overview) -> list[str]:
     options = options_of(overview.named)
     command = ["--profile", "laptop", *options, *(["--"] if options else []), Report(overview.study).path]
     return [
-        "The study has not begun. These commands check whether all that it needs is there, and make it:",
+        "The study has not begun. These commands check its requirements and run it:",
         f"  xlgrid check {shlex.quote(overview.named)}",
         f"  snakemake {shlex.join(command)}",
     ]
 
 
 def on_one_screen(overview: Overview, title: str, width: int, height: int) -> list["Text"]:
-    """The same in so many lines of so many characters: what is least urgent is left out."""
+    """The summary in at most `height` lines of `width` characters. The least urgent contents are left out."""
     broken = list(dict.fromkeys([*overview.broken.values(), *overview.others]))
     notes = [*totals(overview).plain.splitlines(), *([] if overview.has_begun else beginning(overview))]
     return screen.draw(Screen(title, overview.stages, overview.trainings, broken, notes), width, height)
 
 
 def failures(overview: Overview, together: bool) -> list[str]:
-    """A text for each failed job; `together`, one text for all jobs of a kind that failed for the same reason."""
+    """A text for each failed job, or with `together`, a text for all jobs of a kind that failed for the same reason."""
     waiting = Counter(overview.broken.values())
     failed = list(dict.fromkeys([*waiting, *overview.others]))
     texts = []
@@ -194,7 +199,7 @@ def _again(overview: Overview, group: list[Failure]) -> str:
     """The command that deletes damaged files and runs the failed jobs again."""
     damaged = dict.fromkeys(path for failure in group for path in failure.damaged)
     delete = f"{shlex.join(['rm', '-r', *damaged])} && " if damaged else ""
-    # A report needs everything, and its name is shorter than those of very many files.
+    # The report needs all files, and its path is shorter than a long list of files.
     targets = [failure.target for failure in group] if len(group) <= 10 else [Report(overview.study).path]
     profile = profiles().get(group[0].cluster)
     options = f"--profile {profile}" if profile else "--cores all --rerun-incomplete"
@@ -220,8 +225,8 @@ def print_failures(terminal: "Console", texts: list[str]) -> None:
 
 
 def watch(plan: Plan, folder: str | Path, matrix: bool = False) -> None:
-    """Show the state of a study again and again, until all cells are done or a person presses Ctrl-C: what fits on one screen or,
-    with `matrix`, totals, failures and matrices.
+    """Show the state of a study repeatedly, until all cells are done or the user presses Ctrl-C: a summary on one
+    screen or, with `matrix`, totals, failures and matrices.
 
     Args:
         folder: the executor's ledger.
@@ -239,7 +244,7 @@ def watch(plan: Plan, folder: str | Path, matrix: bool = False) -> None:
                     Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
                     for text in failures(overview, together=True)[:5]
                 ]
-                # The terminal cuts off the bottom, so the parts with the most information come first.
+                # The terminal cuts off the bottom, so the most informative parts come first.
                 shown = Group(Text(title, style="dim"), totals(overview), *reasons, *matrices(overview, terminal.width))
             else:
                 shown = Group(*on_one_screen(overview, title, terminal.width, terminal.height - 1))
@@ -252,7 +257,7 @@ def watch(plan: Plan, folder: str | Path, matrix: bool = False) -> None:
 
 
 def console() -> "Console":
-    """The terminal; a file or pipe is as wide as it needs to be."""
+    """The console for the terminal. For a file or pipe, it has no limit of width."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -260,8 +265,9 @@ def console() -> "Console":
 
 
 def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
-    """After a run that did not make everything, print the failed jobs and list all of them in `failed.txt`, if there are any; render
-    every exhibit and judge the claims from the cells that exist.
+    """After an incomplete run, report failed jobs, render every exhibit and judge the claims from the existing cells.
+
+    Failed jobs are printed, and `failed.txt` lists all of them.
 
     Args:
         output: the folder to write to.
@@ -272,18 +278,18 @@ def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
 
     overview = look(plan, ledger, failed_files(log) if log else ())
     report, texts = output / "failed.txt", failures(overview, together=False)
-    # The disk may be full, which is why the jobs failed.
+    # The jobs may have failed because the disk is full.
     try:
         if texts:
             print_failures(console(), failures(overview, together=True)[:REASONS])
             console().print(
-                f"{report} lists all failed jobs; the folder has what the existing cells allow.", soft_wrap=True
+                f"{report} lists all failed jobs; the folder has the exhibits of the existing cells.", soft_wrap=True
             )
             write_text(report, "\n\n".join(texts) + "\n")
         else:
-            # The run was ended, and the failures of an earlier one are mended.
+            # The run was stopped, and the failures of an earlier run are resolved.
             report.unlink(missing_ok=True)
-            console().print(f"no job has failed; {output} has what the existing cells allow.", soft_wrap=True)
+            console().print(f"no job has failed; {output} has the exhibits of the existing cells.", soft_wrap=True)
     except OSError as error:
         print(f"{report}: {error}", file=sys.stderr)
     jobs: dict[str, Callable[[], None]] = {}
@@ -294,7 +300,7 @@ def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
         if exhibit.is_compared:
             jobs[f"comparison of {name}"] = functools.partial(exhibit.render, name, plan, output, compare=True)
     for name, render in jobs.items():
-        # An exhibit may have no results yet, and the others are rendered all the same.
+        # An exhibit without results does not prevent the others from being rendered.
         try:
             render()
         except (ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Trainings in progress: how far each is and how it scores, from the log of its job."""
+"""Trainings in progress: the step and the score of each training, from the log of its job."""
 
 import os
 import re
@@ -7,10 +7,11 @@ from typing import NamedTuple
 from xlgrid.products.encode import Encoder
 from xlgrid.products.train import Run
 
-# Lines of `xlgrid.training.progress` and of the loop: "step 120/300  loss 0.5  dev 88.20", "resumes after step 100 of 300".
+# Lines of `xlgrid.training.progress` and of the loop: "step 120/300 loss 0.5 dev 88.20", "resumes after step 100 of
+# 300".
 _STEP = re.compile(r"^(?:.*resumes after )?step (\d+)(?:/| of )(\d+)", re.MULTILINE)
 _SCORE = re.compile(r"^step \d+/\d+ .*  dev (-?\d+\.\d+)", re.MULTILINE)
-# Bytes at the end of a log that are read; a line has about 100.
+# The number of bytes that are read at the end of a log. A line has about 100.
 TAIL = 8192
 
 
@@ -19,7 +20,7 @@ class Training(NamedTuple):
 
     Attributes:
         name: the task, encoder, method, source and seed of a run, or the name of an encoder.
-        step, steps: the steps that are done, of all; both 0 before the first line of the log.
+        step, steps: the number of finished steps and of all steps; both are 0 before the first line of the log.
         score: the score on the dev set at the last evaluation; None before the first one.
     """
 
@@ -30,12 +31,12 @@ class Training(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The share of the steps that are done, from 0 to 1."""
+        """The share of finished steps, from 0 to 1."""
         return self.step / self.steps if self.steps else 0.0
 
 
 def training(output: str, log: str) -> Training:
-    """The training that is to make a file, at the moment of the last line in its log, which may not exist yet."""
+    """The training that makes a file, at the last line of its log, which may not exist yet."""
     text = _end(log)
     steps = _STEP.findall(text)
     scores = _SCORE.findall(text)
@@ -44,7 +45,7 @@ def training(output: str, log: str) -> Training:
 
 
 def name_of(output: str) -> str:
-    """The name of the run or encoder to which a file belongs; the file's path, if it belongs to neither."""
+    """The name of the run or encoder to which a file belongs; the path of the file if it belongs to neither."""
     if run := Run.parse(output):
         return f"{run.task} {run.encoder} {run.method} {run.source} seed{run.seed}"
     if encoder := Encoder.parse(output):
@@ -53,7 +54,7 @@ def name_of(output: str) -> str:
 
 
 def _end(path: str) -> str:
-    """The end of a text file; empty if there is no such file."""
+    """The end of a text file; empty if the file does not exist."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
 
-from xlgrid.architectures import PRETRAINING, Architecture, Use
+from xlgrid.architectures import PRETRAINING, Architecture
 from xlgrid.architectures.scratch import Scratch
+from xlgrid.base.chains import chain, first_mistakes
 from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.base.names import among
 from xlgrid.base.settings import plainly
@@ -16,11 +17,15 @@ from xlgrid.base.unions import by_key
 from xlgrid.data.checkpoints import LAYER_COUNTS, first_layers
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.published import HUB, InFolder, Obtained, OnHub
-from xlgrid.data.sources import no_data
 from xlgrid.data.tokenizer import FolderTokenizer, HubTokenizer, TokenizerEntry, TrainedTokenizer
-from xlgrid.languages.sources import Source, Target
+from xlgrid.heads import Head
+from xlgrid.heads.families import ADDED, MODULES
+from xlgrid.heads.probe import head_problem, type_problem
+from xlgrid.languages.sources import NONE, Source, Target
+from xlgrid.models.fit import misfit_of_method
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Inputs, Settings
+from xlgrid.results.records import COLUMNS
 from xlgrid.study.languages import LANGUAGE
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
@@ -116,17 +121,94 @@ class EncoderEntry(Obtained):
         """
         return None
 
-    def problems(self, study: "Study", name: str) -> Iterator[str]:
-        """Mistakes in the entry: names that the study lacks, and contradictions with other entries of the study."""
-        yield from ()
+    def known_config(self, study: "Study", name: str) -> dict[str, Any]:
+        """The known entries of the encoder's config.json; empty, or with at least `model_type`."""
+        raise NotImplementedError
 
-    def problems_of_use(self, study: "Study", use: Use) -> Iterator[tuple[str, str]]:
-        """The mistakes in a grid that uses the encoder, as (key of the grid, message)."""
-        yield from ()
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        """Names that the study lacks, and contradictions with other entries of the study, each as `place: what is wrong`."""
+        for fact in self.facts:
+            if fact in COLUMNS:
+                yield f"encoders.{name}.facts.{fact}: an axis or a column of exhibits has this name: choose another"
 
     def problems_of_texts(self, study: "Study", name: str) -> Iterator[str]:
         """Mistakes in the tasks on whose tokens the encoder trains. The caller has checked that these tasks exist."""
         yield from ()
+
+    def problems_in(self, study: "Study", name: str, grid: str) -> list[str]:
+        """Why a grid cannot have the encoder, each as `place: what is wrong`. The names in both exist.
+
+        Args:
+            grid: the name of the grid, here and in the methods that follow.
+        """
+        return first_mistakes(
+            self.problems_of_use(study, name, grid),
+            self._problems_of_modules(study, name, grid),
+            self._problems_of_family(study, name, grid),
+            self._problems_of_lengths(study, name, grid),
+        )
+
+    def problems_of_use(self, study: "Study", name: str, grid: str) -> Iterator[str]:
+        """Mistakes in a grid that only the description of an encoder from scratch shows."""
+        yield from ()
+
+    def _problems_of_modules(self, study: "Study", name: str, grid: str) -> Iterator[str]:
+        """Every language has one module, if the encoder has modules: pre-trained, or from an MLM run that adds it."""
+        axes, modules = study.grids[grid], self.modules_of(study)
+        if modules is None:
+            return
+        place = f"grids.{grid}: encoder {name} has modules of {', '.join(modules)}"
+        sources = [source for source in study.sources(axes) if source != NONE]
+        for key in axes.method:
+            entry = study.methods[key]
+            adds = any(entry.method.is_language_specific(f"{dictionary}.{ADDED}.weight") for dictionary in MODULES)
+            start = entry.start if adds else None
+            texts = {part: start and start.of_source(Source(part)) for part in study.trained(axes)}
+            first = sources[0] if sources else Source(NONE)
+            texts |= {target: start and start.of_target(target, first) for target in study.targets(axes)}
+            for part, text in texts.items():
+                if part.is_pair:
+                    yield f"{place}, each for inputs in one language: leave out {part}"
+                elif part in modules and text:
+                    yield (
+                        f"{place}; method {key} would add {part} a second time: take an encoder without this module, or give "
+                        f"the method a `start` with `pairs` that leave out {part}"
+                    )
+                elif part not in modules and text != part:
+                    yield (
+                        f"{place}, but not of {part}: leave {part} out, or name it in `pairs` of the `start` of method "
+                        f"{key}; the method of these MLM runs needs `base: xmod` and `options: "
+                        "{tune: language}`"
+                    )
+
+    def _problems_of_family(self, study: "Study", name: str, grid: str) -> Iterator[str]:
+        """Every method and head supports the family of the encoder, if the family is known already."""
+        axes, config, place = study.grids[grid], self.known_config(study, name), f"grids.{grid}"
+        if config and (problem := type_problem(config)):
+            yield f"encoders.{name}{f'.path: {self.folder}/' if self.folder else ': its '}config.json {problem}"
+            return
+        runs = [(key, task) for key in axes.method for task in axes.task]
+        runs += [(start.method, start.task) for key in axes.method for start in study.starts(key)]
+        heads = {task: study.tasks[task].task.head for _, task in runs}
+        misfits = {task: head_problem(config, head) if config else None for task, head in heads.items()}
+        yield from (f"{place}: task {task}, encoder {name}: {problem}" for task, problem in misfits.items() if problem)
+        # Whether a method fits an encoder depends only on whether the task is text, and on what the head changes.
+        asked: dict[tuple[str, str], Head] = {}
+        for key, task in runs:
+            if not misfits[task] and (described := heads[task].described(config)):
+                asked.setdefault((key, json.dumps(described, sort_keys=True)), heads[task])
+        wrong: dict[str, str] = {}
+        for (key, _), head in asked.items():
+            if key not in wrong and (problem := misfit_of_method(config, study.methods[key].method, head)):
+                wrong[key] = problem
+        yield from (f"{place}: method {key}, encoder {name}: {problem}" for key, problem in wrong.items())
+
+    def _problems_of_lengths(self, study: "Study", name: str, grid: str) -> Iterator[str]:
+        """The inputs of tasks and MLM runs are not too long."""
+        axes = study.grids[grid]
+        texts = [start.task for key in axes.method for start in study.starts(key)]
+        for task in dict.fromkeys([*study.with_first(axes.task), *texts]):
+            yield from too_long(study, f"tasks.{task}", task, name)
 
 
 class _WithTokenizer(EncoderEntry):
@@ -357,9 +439,8 @@ class TrainedEncoder(EncoderEntry):
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
         yield from super().problems(study, name)
-        place, texts = f"encoders.{name}.{self.key}", [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
-        yield from among(f"{place}.languages", LANGUAGE, self.described.languages, study.languages)
-        yield from among(f"{place}.task", "task of kind `mlm`", [self.described.task], texts)
+        texts = [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
+        yield from among(f"encoders.{name}.{self.key}.task", "task of kind `mlm`", [self.described.task], texts)
 
 
 class ScratchEncoder(TrainedEncoder, _WithTokenizer):
@@ -470,24 +551,19 @@ class ScratchEncoder(TrainedEncoder, _WithTokenizer):
         elif (config := study.encoders[begin].known_config(study, begin)) and (problem := self.scratch.misfit(config)):
             yield f"{place}: {begin} {problem}"
 
-    def problems_of_use(self, study: "Study", use: Use) -> Iterator[tuple[str, str]]:
-        return self.scratch.problems(use)
+    def problems_of_use(self, study: "Study", name: str, grid: str) -> Iterator[str]:
+        for key, problem in self.scratch.problems(study, grid):
+            yield f"grids.{grid}{f'.{key}' if key else ''}: encoder {name}: {problem}"
 
     def problems_of_texts(self, study: "Study", name: str) -> Iterator[str]:
         scratch, place = self.scratch, f"encoders.{name}.scratch"
         for task in dict.fromkeys(self.parts.values()):
-            if limit := limit_of(study, task, name):
-                what, user, most = limit
-                yield (
-                    f"{place}: task {task} has inputs of up to {study.tasks[task].max_length} tokens, too long for "
-                    f"{what} {user}, which takes {most}: give tasks.{task} `kind: mlm` and `max_length: {most}`, or "
-                    f"raise the max_length of the {what}"
-                )
+            yield from too_long(study, place, task, name)
         if scratch.bitext_task and (data := study.tasks[scratch.bitext_task].data):
             for part in map(Target, map("-".join, scratch.bitext)):
                 for split in ("train", "dev"):
-                    if not (origin := data.of(split, part)).has(part):
-                        yield f"{place}.bitext: {no_data(scratch.bitext_task, origin, split, part)}"
+                    if problem := data.lacks(scratch.bitext_task, split, part):
+                        yield f"{place}.bitext: {problem}"
         options = mlm.Options(**study.tasks[scratch.task].options)
         for key, problem in scratch.problems_of_text(options.lines, options.documents):
             yield f"{place}.{key}: {problem}"
@@ -517,8 +593,8 @@ class _OfAnother(EncoderEntry):
     def planned_configuration(self, plan: "Plan", name: str) -> "PreTrainedConfig":
         return plan.study.encoders[self.of].planned_configuration(plan, self.of)
 
-    def problems_of_use(self, study: "Study", use: Use) -> Iterator[tuple[str, str]]:
-        return study.encoders[self.of].problems_of_use(study, use)
+    def problems_of_use(self, study: "Study", name: str, grid: str) -> Iterator[str]:
+        return study.encoders[self.of].problems_of_use(study, name, grid)
 
 
 class Checkpoint(_OfAnother):
@@ -541,6 +617,7 @@ class Checkpoint(_OfAnother):
         return self.model_copy(update={"of": first_replica.get(self.of, self.of)})
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
+        yield from super().problems(study, name)
         others = {key: entry for key, entry in study.encoders.items() if isinstance(entry, ScratchEncoder)}
         yield from among(f"encoders.{name}.of", "encoder from scratch", [self.of], others)
         kept = others[self.of].pretraining.checkpoints if self.of in others else (self.step,)
@@ -599,12 +676,7 @@ def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str
 
     If they form a circle, the list ends with the first name that comes again.
     """
-    chain = [name]
-    while (entry := encoders.get(chain[-1])) and (before := entry.before):
-        chain.append(before)
-        if before in chain[:-1]:
-            break
-    return chain[1:]
+    return chain(name, lambda key: encoders[key].before if key in encoders else None)
 
 
 def replicas(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
@@ -622,16 +694,22 @@ def replicas(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
     return first_replica
 
 
-def limit_of(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:
-    """The encoder or tokenizer that is too short for the inputs of a task: (kind, name, the most tokens that it takes).
+def too_long(study: "Study", place: str, task: str, encoder: str) -> Iterator[str]:
+    """The message that the inputs of a task are too long for an encoder, or else for its tokenizer, if their limits are known.
 
-    None if the inputs fit, or if the limit is not known.
+    Args:
+        place: the place of the mistake in the study.
     """
-    key = study.tokenizer_of(encoder)
+    key, entry = study.tokenizer_of(encoder), study.tasks[task]
     parts = (("encoder", encoder, study.encoders[encoder]), ("tokenizer", key, study.all_tokenizers[key]))
-    limits = ((what, name, part.most_tokens) for what, name, part in parts)
-    length = study.tasks[task].max_length
-    return next(((what, name, most) for what, name, most in limits if most and length > most), None)
+    for what, name, part in parts:
+        if (most := part.most_tokens) and entry.max_length > most:
+            yield (
+                f"{place}: task {task} has inputs of up to {entry.max_length} tokens, too long for "
+                f"{what} {name}, which takes {most}: give tasks.{task} `kind: {entry.kind}` and `max_length: {most}`, or "
+                f"raise the max_length of the {what}"
+            )
+            return
 
 
 def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:

@@ -1,12 +1,16 @@
 """Groups of sources and targets: the members of a group in a grid, and the targets of a group in an exhibit."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from xlgrid.base.names import unknown
+from xlgrid.base.names import among, unknown
 from xlgrid.languages import Language
 from xlgrid.languages.sources import NONE, Source, Target
+from xlgrid.study.languages import LANGUAGE
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Study
 
 # The prefix of a group whose members are the parts of one source.
 MIX = "mix:"
@@ -68,6 +72,26 @@ def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, S
             pairs = [*(f"{each}-X" for each in codes), *(f"X-{each}" for each in codes)]
             raise ValueError(unknown("language or group", code, [*codes, "mono", *pairs, *groups]))
     return (value,)
+
+
+def problems(study: "Study") -> Iterator[str]:
+    """Mistakes in the groups that a study defines, each as `place: what is wrong`."""
+    taken = {
+        **dict.fromkeys(
+            RELATIONS, "exhibits and claims have a group of this name, the relation of a target to the source"
+        ),
+        **dict.fromkeys(study.languages, "a language of this study has this name"),
+        NONE: "this is the source of methods without training",
+    }
+    for name, members in study.groups.items():
+        place = f"groups.{name}"
+        if name in taken:
+            yield f"{place}: {taken[name]}: choose another name"
+        for i, member in enumerate(members):
+            if member in members[:i]:
+                yield f"{place}.{i}: {member} is in the group twice: leave it out here"
+        codes = [code for member in members for code in Source(member).languages]
+        yield from among(place, LANGUAGE, codes, study.languages)
 
 
 def in_settings(settings: Mapping[str, Any], expand: Callable[[str], Sequence[str]]) -> dict[str, Any]:

@@ -1,13 +1,17 @@
 """Languages that a study declares because xlgrid does not know them, or lacks facts about them."""
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
 from xlgrid.base.settings import Strict
-from xlgrid.languages import Language, known_language
-from xlgrid.languages.iso import direction_of
+from xlgrid.languages import Language, known_language, stated_language
+from xlgrid.languages.iso import direction_of, standard
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Study
 
 CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # These are names of groups in grids; X is from groups of pairs such as en-X.
@@ -34,9 +38,6 @@ class NewLanguage(Strict):
     name: str | None = Field(None, min_length=1, description="needed if ISO 639 has no language of this code")
     family: str | None = Field(None, min_length=1, description="any name; groups such as family:Berber name it")
     script: str | None = Field(None, pattern="^[A-Z][a-z]{3}$", description="ISO 15924 code, such as Latn or Arab")
-    direction: Literal["ltr", "rtl"] | None = Field(
-        None, description="direction of writing; absent: the direction of the script"
-    )
 
     def language(self, code: str) -> Language:
         """The language of a code, with these facts."""
@@ -44,3 +45,29 @@ class NewLanguage(Strict):
         stated = self.model_dump(exclude_none=True)
         of_script = {"direction": direction_of(self.script)} if self.script else {}
         return known._replace(**of_script | stated)
+
+    def problems(self, code: str) -> Iterator[str]:
+        """Facts that contradict xlgrid's own, and a name that is missing, each as `place: what is wrong`."""
+        place = f"new_languages.{code}"
+        if (language := stated_language(code)) and language != self.language(code):
+            facts = ", ".join(map(str, language[1:]))
+            yield f"{place}: xlgrid knows {code} as {facts}: leave it out, or choose another code"
+        if self.name is None and known_language(code) is None:
+            yield f"{place}: `name` is missing, because ISO 639 has no language of this code: add it"
+
+
+def problems(study: "Study") -> Iterator[str]:
+    """Mistakes in the list of languages, each as `place: what is wrong`."""
+    for i, code in enumerate(study.languages):
+        place = f"languages.{i}"
+        if code in study.languages[:i]:
+            yield f"{place}: {code} is in the list twice: leave it out here"
+        is_of_iso = len(code) == 3 and code not in study.declared_languages and stated_language(code) is None
+        if is_of_iso and (known := standard(code)) and known.codes[0] != code and known.codes[0] in study.languages:
+            yield f"{place}: {code} and {known.codes[0]} are codes of one language: leave out one of them"
+        if code in GROUPS:
+            yield f"{place}: {code} is the name of a group: declare the language by another code in `new_languages`"
+        try:
+            study.language(code)
+        except ValueError as error:
+            yield f"{place}: {error}"

@@ -65,6 +65,8 @@ def _checked(path: Path, keys: dict[str, Any], lines: Lines) -> StudyFile:
         if spot.word and _is_text(place, spot.word)
     ]:
         raise ValueError("\n".join(mistakes))
+    if "name" in keys:
+        raise ValueError(_located(("name",), "a study has the name of its file: leave this key out", lines, path))
     try:
         return StudyFile(path, Study.model_validate({**keys, "name": path.stem}), lines)
     except ValidationError as error:

@@ -4,80 +4,33 @@ The schema is strict: an unknown or misspelt key is an error that names the file
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any, Literal, Self
 
-from pydantic import Field, GetJsonSchemaHandler, PositiveInt, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from xlgrid.architectures import PRETRAINING
-from xlgrid.base.keys import apart, describe
-from xlgrid.base.names import unknown
-from xlgrid.base.settings import Name, Seed, Strict
+from xlgrid.base.chains import chain
+from xlgrid.base.names import among, unknown
+from xlgrid.base.settings import Name, Strict, plainly
 from xlgrid.data.downloads import AnyDownload, Download
 from xlgrid.data.text import TextSettings
 from xlgrid.data.tokenizer import AnyTokenizer, TokenizerEntry
 from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import Method, make, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
 from xlgrid.study.encoders import AnyEncoder, Fact, TrainedEncoder, pretraining_task, replicas
+from xlgrid.study.grids import Grid
 from xlgrid.study.languages import LanguageCode, NewLanguage
+from xlgrid.study.methods import MethodEntry
 from xlgrid.study.replace import Replace, merge
+from xlgrid.study.starts import StartEntry
 from xlgrid.study.tasks import TaskEntry
-from xlgrid.training.imported import ALL_IMPORTED, ImportedRuns
-from xlgrid.training.recipe import Recipe, Start, Training
-
-
-class MethodEntry(Strict):
-    """A method: the base, and the options that differ from the defaults of the base."""
-
-    base: str = Field(
-        description="the method of xlgrid, or of an installed package, that the entry varies: see Options of methods; "
-        "absent: the method with the name of the entry"
-    )
-    options: dict[str, float | int | str | bool] = Field(
-        {}, description="options of the base that differ from the defaults"
-    )
-    start: Start | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
-    # What the key of a package says about runs that are not trained; at most one.
-    imported: ImportedRuns | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _imported(cls, fields: Any) -> Any:
-        if not isinstance(fields, Mapping):
-            return fields
-        # What is written of an entry has the field itself, which is null without such runs.
-        stated = {key: value for key, value in fields.items() if key != "imported" or value is not None}
-        own, found = apart(stated, [name for name in cls.model_fields if name != "imported"], ALL_IMPORTED)
-        if len(found) > 1:
-            raise ValueError(f"runs of a method come from one place, got {' and '.join(found)}: leave out all but one")
-        return own | {"imported": next(iter(found.values()), None)}
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        schema = handler.resolve_ref_schema(handler(core_schema))
-        del schema["properties"]["imported"]
-        describe(schema, handler, ALL_IMPORTED)
-        return schema
-
-    @cached_property
-    def method(self) -> Method:
-        """The base with its options.
-
-        Raises:
-            ValueError: there is no such method, or it has no such option; the message names the nearest.
-        """
-        return make(self.base, self.options)
-
-    @property
-    def is_trained(self) -> bool:
-        """Whether the method has runs of its own, which train."""
-        return self.method.is_trained
+from xlgrid.training.recipe import Recipe, Training
 
 
 class TrainingEntry(Strict):
@@ -90,31 +43,24 @@ class TrainingEntry(Strict):
     )
     set: dict[str, Any] = Field(description="settings of the training loop for these runs: see Settings of training")
 
-
-class Grid(Strict):
-    """A product of axes. Sources and targets name languages, pairs (en-fr), mixes (en+en-fr, sources only) or groups; the source
-    `mix:nli` is one mix of all members of the group `nli`.
-    The source of a method without training is `none`.
-
-    A group is a group of the study, or `mono` (every language), `en-X` and `X-en` (pairs of English with every other
-    language), `family:Romance`, `script:Cyrl`.
-    """
-
-    task: list[Name] = Field(min_length=1, description="tasks of the study")
-    encoder: list[Name] = Field(min_length=1, description="encoders of the study")
-    method: list[Name] = Field(min_length=1, description="methods of the study")
-    source: list[str] = Field(min_length=1, description="what runs train on: languages, pairs, mixes or groups")
-    target: list[str] = Field(min_length=1, description="what runs are evaluated on: languages, pairs or groups")
-    seed: list[Seed] = Field(min_length=1, description="one run for each seed; a verdict on a claim needs three")
-    languages: list[str] = Field(
-        [], description="the languages over which groups such as `mono` range; absent: the study's languages"
-    )
-    checkpoints: list[PositiveInt] = Field(
-        [],
-        description="steps of the targets' MLM runs. For each step there is a cell target@step, which evaluates with the "
-        "weights after that step instead of the last weights. Add the steps to `checkpoints` in the training of these "
-        "MLM runs, too",
-    )
+    def problems(self, study: "Study", place: str) -> Iterator[str]:
+        """Names that the study lacks, and settings that do not exist, each as `place: what is wrong`."""
+        for axis, values in self.when.items():
+            try:
+                named = study.meant(axis, values)
+            except ValueError as error:
+                yield f"{place}.when.{axis}: {error}"
+            else:
+                yield from among(f"{place}.when.{axis}", axis, named, study.defined_names.get(axis, named))
+        try:
+            settings = groups.in_settings(self.set, study.expand)
+        except ValueError as error:
+            yield f"{place}.set.dev_targets: {error}"
+            return
+        try:
+            Training(**settings)
+        except ValidationError as error:
+            yield f"{place}.set: {plainly(error)}"
 
 
 class Study(Strict):
@@ -217,6 +163,28 @@ class Study(Strict):
             ValueError: there is no such language or group.
         """
         return [Target(member) for value in grid.target for member in self.expand(value, grid)]
+
+    def trained(self, grid: Grid) -> list[Target]:
+        """The languages and pairs on which the runs of a grid train.
+
+        Raises:
+            ValueError: there is no such language or group.
+        """
+        return [part for source in self.sources(grid) for part in source.parts]
+
+    def with_first(self, tasks: Iterable[str]) -> list[str]:
+        """Tasks, followed by the tasks that their `start` names, directly or through other tasks."""
+        named = [*tasks]
+        return list(
+            dict.fromkeys(
+                [*named, *(key for name in named for key in chain(name, lambda name: self.tasks[name].start))]
+            )
+        )
+
+    def starts(self, method: str) -> list[StartEntry]:
+        """The starts of a method, of the method of its MLM runs, and so on."""
+        start = self.methods[method].start
+        return [start, *self.starts(start.method)] if start else []
 
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
         """The values that `when` of a training entry names for an axis, with the members of groups of sources.
@@ -372,7 +340,7 @@ class Study(Strict):
             encoder=encoder,
             method=method,
             base=entry.base,
-            options=without_defaults(entry.base, entry.options),
+            options=entry.method.model_dump(mode="json", exclude_defaults=True),
             source=Source(source),
             seed=seed,
             training=Training(**settings),

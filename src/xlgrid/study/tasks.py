@@ -1,15 +1,24 @@
 """The tasks of a study: what an example is, and where the data come from."""
 
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveInt, ValidationError, model_validator
 
+from xlgrid.base.chains import chain
+from xlgrid.base.names import among
 from xlgrid.base.settings import Name, Strict, plainly
+from xlgrid.data.origins.origin import SPLITS
 from xlgrid.data.sources import DataSource
 from xlgrid.heads.head import Mix
-from xlgrid.languages.sources import Source
-from xlgrid.tasks import Columns, Task, task
+from xlgrid.languages.sources import Source, Target
+from xlgrid.study.languages import LANGUAGE
+from xlgrid.synthetic.artificial import Dials
+from xlgrid.tasks import Columns, Task, mlm, task
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Study
 
 
 class Splits(Strict):
@@ -75,9 +84,6 @@ class TaskEntry(Columns):
         description="for methods with the option `parallel`: another task of the study with this head. Its test set in a "
         "language has the test examples of this task in that language, translated into the language of parallel "
         "examples. Absent: the parallel examples are this task's own test set in the language of parallel examples",
-    )
-    stride: NonNegativeInt = Field(
-        128, description="tokens that two windows of a long context share (heads `span` and `span-mlqa`)"
     )
     separators: Literal["tokenizer", "one"] = Field(
         "tokenizer",
@@ -158,6 +164,116 @@ class TaskEntry(Columns):
                 "`inputs` names columns of `data`, but this task reads the texts of the study: leave it out"
             )
         return self
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        """Names that the study lacks, and other tasks that do not suit this one, each as `place: what is wrong`.
+
+        Args:
+            name: the name of the task, here and in the other methods.
+        """
+        place = f"tasks.{name}"
+        # A study that extends another may generate its data instead, in other languages.
+        parts = self.examples.languages if self.examples and self.data else ()
+        codes = [code for part in parts for code in Target(part).languages]
+        yield from among(f"{place}.examples.languages", LANGUAGE, codes, study.languages)
+        # The plan knows the languages of a tokenizer with {language}.
+        if self.tokenizer and "{language}" not in self.tokenizer:
+            yield from among(place, "tokenizer", [self.tokenizer], study.all_tokenizers)
+        others = {key: other for key, other in study.tasks.items() if key != name}
+        if self.trained_on:
+            alike = [key for key, other in others.items() if other.task.head is self.task.head and not other.trained_on]
+            yield from among(f"{place}.trained_on", "task with this head", [self.trained_on], alike)
+        if self.parallel:
+            mine = (self.kind, self.columns, True)
+            alike = [key for key, other in others.items() if (other.kind, other.columns, bool(other.data)) == mine]
+            yield from among(f"{place}.parallel", f"task of kind {self.kind} with data", [self.parallel], alike)
+        if self.start:
+            yield from self._problems_of_start(study, name, self.start)
+
+    def _problems_of_start(self, study: "Study", name: str, first: str) -> Iterator[str]:
+        """The task of the start has the same head, and starts form no circle."""
+        place, tasks = f"tasks.{name}.start", study.tasks
+        others = chain(name, lambda key: tasks[key].start if key in tasks else None)
+        if first not in tasks:
+            yield from among(place, "task", [first], tasks)
+        elif name in others:
+            yield f"{place}: tasks begin with one another in a circle: {' -> '.join([name, *others])}"
+        else:
+            later, earlier = self.task, tasks[first].task
+            has_labels = later.head.output_per_label
+            for what, here, there in (
+                ("head", later.head.name, earlier.head.name),
+                *([("labels", later.labels, earlier.labels)] if has_labels else []),
+            ):
+                if here != there:
+                    yield (
+                        f"{place}: runs also begin with the head of task {first}, which has {what} {there}, "
+                        f"but {name} has {what} {here}: name a task of the same kind"
+                    )
+
+    def problems_in(self, study: "Study", name: str, grid: str) -> Iterator[str]:
+        """Why a grid cannot have the task, such as languages in which there are no data, each as `place: what is wrong`. The names in the grid exist."""
+        axes, place = study.grids[grid], f"grids.{grid}"
+        if name in axes.task:
+            yield from self.task.head.problems_of_grid(study, name, grid)
+        trained, targets = study.trained(axes), study.targets(axes)
+        parts = dict.fromkeys([*trained, *targets])
+        if misuse := next(filter(None, map(self.task.problem_of, parts)), None):
+            yield f"{place}: task {name} {misuse}"
+        for split in SPLITS:
+            key, entry = study.entry(name, split)
+            for part in dict.fromkeys(targets if split == "test" else trained):
+                if entry.data and (problem := entry.data.lacks(key, split, part)):
+                    yield f"{place}: {problem}"
+        codes = dict.fromkeys(code for part in parts for code in part.languages)
+        if self.from_text:
+            yield from (f"{place}: task {name}: {problem}" for problem in filter(None, map(study.text.lacks, codes)))
+        elif missing := [code for code in codes if self.data is None and not self.task.speaks(code)]:
+            yield (
+                f"{place}: task {name} cannot be generated in {', '.join(missing)}: give it `data`, leave out "
+                f"{'this language' if len(missing) == 1 else 'these languages'}, or see CONTRIBUTING.md on how to add a language"
+            )
+
+    def problems_of_data(self, study: "Study", name: str) -> Iterator[str]:
+        """Mistakes in the data and in how they are scored, each as `place: what is wrong`. The grids have no mistakes."""
+        place, options = f"tasks.{name}", self.task.Options(**self.options)
+        for key, derived in self.data.derived.items() if self.data else ():
+            yield from (f"{place}.data.{key}.{problem}" for problem in derived.problems(study, name))
+        grids = [grid for grid in study.grids.values() if name in study.with_first(grid.task)]
+        if parts := dict.fromkeys(part for grid in grids for part in (*study.targets(grid), *study.trained(grid))):
+            evaluated = self.task.head.options
+            of_head = evaluated.model_validate(options.model_dump(include={*evaluated.model_fields}))
+            languages = [[*map(study.language, part.languages)] for part in parts]
+            yield from (f"{place}.options.{problem}" for problem in self.task.head.unscorable(of_head, languages))
+        if (
+            isinstance(options, Dials)
+            and self.data is None
+            and any(each.is_trained for each in study.encoders.values())
+        ):
+            for dial in Dials.model_fields:
+                if (here := getattr(options, dial)) != (of_text := getattr(study.text.dials, dial)):
+                    yield (
+                        f"{place}: its artificial languages have {dial} {here}, but the text has "
+                        f"{of_text}: set the same value in `text.dials`; otherwise the same code means two languages"
+                    )
+        if self.from_text and self.task.head.has_cells:
+            yield from self._problems_of_held_out(study, name)
+
+    def _problems_of_held_out(self, study: "Study", name: str) -> Iterator[str]:
+        """No task on the texts of the study trains on rows that are test rows of this one."""
+        held_out = {
+            key: options.dev_rows
+            for key, entry in study.tasks.items()
+            if entry.from_text and isinstance(options := entry.task.Options(**entry.options), mlm.Options)
+        }
+        for other, rows in held_out.items():
+            # With a larger `dev_rows`, the held-out rows include the held-out rows of a smaller one.
+            if rows < held_out[name]:
+                yield (
+                    f"tasks.{name}: test rows of {name} are training rows of task {other}, because `dev_rows` is "
+                    f"{held_out[name]} in {name} and {rows} in {other}: write at most {rows} in the `options` of {name}, "
+                    f"or at least {held_out[name]} in the `options` of {other}"
+                )
 
     @property
     def is_generated(self) -> bool:

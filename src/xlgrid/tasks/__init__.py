@@ -39,7 +39,7 @@ def _generated(
     """A task whose data a module generates. Its options are those of the module, and those of the head."""
     Options = module.Options
     if (of_head := HEADS[head].options) is not NoOptions:
-        about = "Size and content of the generated data, and how predictions are made and scored."
+        about = "Size and content of the generated data, and the options of the head."
         Options = create_model("Options", __base__=(module.Options, of_head), __doc__=about)
     return Task(name, (*inputs, *choices), target, module.LABELS, choices, HEADS[head], Options, module, tokens)
 

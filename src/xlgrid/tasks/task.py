@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from xlgrid.base.settings import Strict
 from xlgrid.heads.head import Head, NoOptions, TaskColumns, written
+from xlgrid.languages.sources import Target
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,6 +95,15 @@ class Task(TaskColumns):
     def second(self) -> str | None:
         """The column that a pair takes from its second language; None if the task has no pairs."""
         return self.head.second(self)
+
+    def problem_of(self, language: Target) -> str | None:
+        """Why the task has no data in a language or pair, as words that follow the name of the task; None if it may have some."""
+        if self.head.has_pairs_only and not language.is_pair:
+            return f"compares sentences of two languages, got {language}: write a pair, such as {language}-en"
+        if language.is_pair and self.second is None and not self.head.has_pairs_only:
+            reads = "reads one text and " if len(self.inputs) == 1 else ""
+            return f"{reads}has no pairs such as {language}: leave them out"
+        return None
 
     def speaks(self, code: str) -> bool:
         """Whether the task's data can be generated in the language `code`."""

@@ -160,99 +160,22 @@ class Training(Strict):
 
 
 class Start(Strict):
-    """The MLM runs with whose weights other runs begin.
+    """The MLM run with which a run begins.
 
-    `source` names one MLM run for all runs. `pairs` names languages or pairs, each with an MLM run. Without both keys,
-    each language has an MLM run. If there are several, `at` chooses the MLM run of a run and of a cell. `reverse` and
-    `missing` go with `pairs`; they decide a question that Foroutan et al. 2023 (section 4.2) leave open.
+    `pairs`, `reverse` and `missing` have their defaults in every recipe. They keep the digest of a recipe as it was when the study's `start` had
+    these keys in one class.
     """
 
-    task: str = Field(description="the task of the MLM run, of kind `mlm`")
-    method: str = Field(description="the method of the MLM run")
-    source: Source | None = Field(None, description="the source of the MLM run, if all runs begin with the same one")
-    pairs: tuple[Source, ...] = Field(
-        (), description="the languages or pairs with MLM runs, one for each; absent: each language has one"
+    task: str
+    method: str
+    source: Source | None = Field(
+        default=None, description="the source of the MLM run; None: the source of the run, or its target"
     )
-    at: Literal["both", "source", "target"] = Field(
-        "both",
-        description="both: a run begins with the MLM run of its source, and a cell takes language-specific parameters, "
-        "such as language adapters, from the MLM run of its target; source: a cell keeps the parameters of "
-        "the run; target: there is a run for each target, source@target, which begins with the MLM run of the "
-        "target",
-    )
-    seed: Seed = Field(1, description="the seed of the MLM run")
-    reverse: Literal["same", "none"] = Field(
-        "same", description="same: a target fr-en takes the MLM run of en-fr; none: fr-en has no MLM run"
-    )
-    missing: Literal["source", "none"] = Field(
-        "source",
-        description="source: a target without an MLM run keeps the parameters of the run's source; none: it gets no "
-        "language-specific parameters, which only some methods allow",
-    )
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if self.source is not None and self.pairs:
-            raise ValueError(
-                "a start has either `source` (one MLM run for all) or `pairs` (one MLM run for each), got both: leave "
-                "out one of them, or both if every language has an MLM run"
-            )
-        if not self.pairs and (self.reverse, self.missing) != ("same", "source"):
-            raise ValueError(
-                "`reverse` and `missing` are for languages without an MLM run: add `pairs`, or leave them out"
-            )
-        if self.at == "target" and (self.source is not None or self.pairs):
-            key = "source" if self.pairs == () else "pairs"
-            raise ValueError(
-                f"`at: target` makes a run for each target, which begins with the target's MLM run: leave out `{key}`"
-            )
-        return self
-
-    def of_run(self, source: Source) -> Source | None:
-        """The source of the MLM run with which a run on `source` begins; None if there is no such MLM run.
-
-        Raises:
-            ValueError: there are several.
-        """
-        if self.at == "target":
-            return Source(source.for_target) if source.for_target else None
-        return self.of_source(source.data)
-
-    def for_run(self, source: Source) -> "Start | None":
-        """The `start` in the recipe of a run on `source`: it names only the MLM run with which this run begins.
-
-        Raises:
-            ValueError: there are several.
-        """
-        if not self.pairs:
-            return self
-        text = self.of_run(source)
-        keys = {"task": self.task, "method": self.method, "source": text, "seed": self.seed}
-        return Start.model_validate(keys) if text else None
-
-    def of_source(self, source: Source) -> Source | None:
-        """The source of the MLM run with which runs on `source` begin; None if no part of `source` has an MLM run.
-
-        Raises:
-            ValueError: several parts of `source` have MLM runs.
-        """
-        if self.source:
-            return self.source
-        parts = [part for part in source.parts if part in self.pairs or not self.pairs]
-        if len(parts) > 1:
-            raise ValueError(
-                f"source {source} has several MLM runs, {' and '.join(parts)}, but a run can begin with only "
-                "one: name a source with one of them"
-            )
-        return Source(parts[0]) if parts else None
-
-    def of_target(self, target: Target, source: Source) -> Source | None:
-        """The source of the MLM run whose language-specific parameters a run on `source` uses on `target`, or None."""
-        if not self.source and (target in self.pairs or not self.pairs):
-            return Source(target)
-        if not self.source and self.reverse == "same" and target.reverse in self.pairs:
-            return Source(target.reverse)
-        return self.of_source(source) if self.source or self.missing == "source" else None
+    pairs: tuple[Source, ...] = ()
+    at: Literal["both", "source", "target"] = "both"
+    seed: Seed = 1
+    reverse: Literal["same"] = "same"
+    missing: Literal["source"] = "source"
 
 
 class Recipe(Strict):
@@ -297,7 +220,7 @@ class Recipe(Strict):
         Raises:
             ValueError: a folder is missing, or the recipe has no run for it.
         """
-        text = self.start.of_run(self.source) if self.start else None
+        text = self.start and (self.start.source or self.source.for_target or self.source)
         for option, name, run in (("start", text, start), ("first", self.first, first)):
             if (name is None) != (run is None):
                 raise ValueError(

@@ -15,6 +15,8 @@ from xlgrid.base.names import among, unknown
         ),
         ("lora", ["full-ft", "bitfit"], "unknown method 'lora' (there are: full-ft, bitfit)"),
         (7, [1, 71, 1], "unknown method '7', did you mean '71'? (there are: 1, 71)"),
+        ("BitFit", ["bitfit"], "unknown method 'BitFit', did you mean 'bitfit'? (there are: bitfit)"),
+        ("companion", ["options"], "unknown method 'companion' (there are: options)"),
         ("lora", [], "unknown method 'lora' (there are: none)"),
     ],
 )

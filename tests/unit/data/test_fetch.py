@@ -193,7 +193,7 @@ def test_begins_selects_the_rows_of_a_language_from_a_file_of_all(tmp_path):
 
     assert fetched({}, "sw") == ["swahili 1", "swahili 2"]
     assert fetched({"limit": 1}, "en") == ["english 1"]
-    with pytest.raises(ValueError, match=r"no test data in fi: .* has en, sw only"):
+    with pytest.raises(ValueError, match=r"no test data in fi: .* lists en, sw only"):
         fetched({}, "fi")
     with pytest.raises(ValueError, match=r"no text for unknown language 'fi'"):
         fetched({"languages": ["en", "fi"]}, "fi")
@@ -391,7 +391,7 @@ def test_a_language_that_a_split_lacks_is_told(tmp_path):
     squad(tmp_path, ["xquad-es"])
     source = {"local": f"{tmp_path}/xquad-{{language}}.parquet", "train": {"hub": "a/squad", "languages": ["en"]}}
     with pytest.raises(
-        ValueError, match=r"xquad has no train data in es: a/squad, .* has en only, as its languages say.*`data\.train`"
+        ValueError, match=r"xquad has no train data in es: `languages` of a/squad lists en only\. .*`data\.train`"
     ):
         fetch.fetch_data("xquad", source, "es", "train", tmp_path / "out.parquet", tmp_path / "lock.yaml")
     fetch.fetch_data("xquad", source, "es", "dev", tmp_path / "out.parquet", tmp_path / "lock.yaml")
@@ -399,7 +399,7 @@ def test_a_language_that_a_split_lacks_is_told(tmp_path):
 
 def test_without_a_name_the_configurations_are_the_languages(tmp_path):
     source = {"hub": "facebook/belebele", "names": {"sw": "swh_Latn", "en": "eng_Latn"}}
-    with pytest.raises(ValueError, match=r"facebook/belebele, where they come from, has sw, en only, as its names say"):
+    with pytest.raises(ValueError, match=r"`names` of facebook/belebele lists sw, en only"):
         fetch.fetch_data("xquad", source, "fr", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
     assert origin_of(source).has("sw-en") and origin_of(source | {"name": "x"}).has("fr")
 
@@ -499,7 +499,7 @@ def test_tsv_without_a_header_is_data_of_two_sentences(tmp_path):
     source = {"local": f"{tmp_path}/{{split}}.tsv.gz", "columns": ["premise", "hypothesis", "_", "label"]}
     assert fetched("xnli", source, tmp_path) == [{"premise": 'a "quoted', "hypothesis": "b", "label": "neutral"}] * 2
     with pytest.raises(
-        ValueError, match=r"test\.tsv\.gz has no column 'premise'.*`columns` names those of a file without"
+        ValueError, match=r"test\.tsv\.gz has no column 'premise'.*`columns` names the columns of a file without"
     ):
         fetched("xnli", {"local": source["local"]}, tmp_path)
 

@@ -159,7 +159,7 @@ def test_all_windows_of_an_example_have_the_first_window_of_its_parallel_example
     first = lines(tmp_path / "a.jsonl", [row("Bob is kind . " * 30), row("Bob is")])
     second = lines(tmp_path / "b.jsonl", [row("Bob is nice . " * 30), row("Bob")])
     for files, out in (([first, second], "both"), ([second], "second")):
-        tokenize(files, world / "encoder", "xquad", 60, tmp_path / f"{out}.arrow", stride=10)
+        tokenize(files, world / "encoder", "xquad", 60, tmp_path / f"{out}.arrow", options={"stride": 10})
     both, other = (batches.read(tmp_path / f"{name}.arrow") for name in ("both", "second"))
     windows = both.example_of.tolist()
     assert windows.count(0) > 2 and windows.count(1) == 1

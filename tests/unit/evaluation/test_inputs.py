@@ -53,7 +53,8 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             make_data(kind, OPTIONS, code, folder / f"{kind}.parquet", folder / kind / code)
             for split in ("train", "dev"):
                 data, out = folder / kind / code / f"{split}.parquet", folder / f"{kind}-{code}-{split}.arrow"
-                tokenize([data], folder / "encoder", kind, LENGTHS[kind], out, stride=STRIDE)
+                options = {"stride": STRIDE} if kind == "xquad" else {}
+                tokenize([data], folder / "encoder", kind, LENGTHS[kind], out, options=options)
     return folder
 
 
@@ -171,7 +172,8 @@ def test_one_separator_is_one(world: Path, tmp_path: Path) -> None:
     reader = tokenizer(world)
     for kind in ("xquad", "copa"):
         source = world / kind / "qa1" / "dev.parquet"
-        tokenize([source], world / "encoder", kind, LENGTH, tmp_path / "t.arrow", True, STRIDE)
+        options = {"stride": STRIDE} if kind == "xquad" else {}
+        tokenize([source], world / "encoder", kind, LENGTH, tmp_path / "t.arrow", one_separator=True, options=options)
         dataset = batches.read(tmp_path / "t.arrow")
         for start, end, context in zip(dataset.offsets[:-1], dataset.offsets[1:], dataset.contexts, strict=True):
             ids = dataset.values[start:end].tolist()
@@ -185,9 +187,10 @@ def test_one_separator_is_one(world: Path, tmp_path: Path) -> None:
 
 def test_no_room_for_a_context_names_the_stride(world: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"max_length 40 leaves \d+ tokens .*windows share 64.*lower the task's stride"
+        ValueError, match=r"max_length 40 leaves \d+ tokens .*windows share 64.*lower the task's option `stride`"
     ):
-        tokenize([world / "xquad" / "qa1" / "dev.parquet"], world / "encoder", "xquad", 40, tmp_path / "t", stride=64)
+        data = [world / "xquad" / "qa1" / "dev.parquet"]
+        tokenize(data, world / "encoder", "xquad", 40, tmp_path / "t", options={"stride": 64})
 
 
 def test_no_room_for_a_premise_names_the_choices(world: Path, tmp_path: Path) -> None:

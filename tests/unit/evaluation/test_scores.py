@@ -134,7 +134,8 @@ def trained_case(
     (folder / case.file).write_bytes(case.write(rows))
     source = {"local": str(folder / case.file)}
     fetch_data(case.kind, source, case.code, "test", folder / "test.parquet", folder / "lock.yaml", case.columns)
-    settings = {"stride": STRIDE, "columns": case.columns}
+    options = {"stride": STRIDE} if "stride" in task(case.kind, case.columns).Options.model_fields else {}
+    settings = {"options": options, "columns": case.columns}
     tokenize([folder / "test.parquet"], encoder, case.kind, case.max_length, folder / "test.arrow", **settings)
     names = {"study": "s", "task": "t", "kind": case.kind, "encoder": "e", "method": "full-ft", "source": case.code}
     training = {"steps": 60, "batch_tokens": 256, "evaluations": 1, "lr": 5e-3, **case.training}

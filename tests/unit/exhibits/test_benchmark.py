@@ -65,7 +65,7 @@ def test_each_task_and_the_average_are_means_within_seeds(tmp_path: Path) -> Non
         entry = table.loc[encoder, "average"]
         assert (entry["mean"], entry["sd"]) == pytest.approx((sum(averages) / 3, pd.Series(averages).std()))
         assert (entry["n_seeds"], entry["n_cells"], entry["n_cells_expected"]) == (3, 14, 14)
-    assert "Of a task with several metrics, the score is their mean." in text
+    assert "The score of a task with several metrics is their mean." in text
     assert [*dict.fromkeys(table.index.get_level_values("column"))] == [*METRICS, "average"]
 
 
@@ -104,7 +104,9 @@ def test_encoders_without_training_alone_have_an_average_of_one_seed(tmp_path: P
 
 def test_metrics_of_which_less_is_better_are_refused(tmp_path: Path) -> None:
     frame = cells().assign(metric=lambda frame: frame["metric"].replace("squad-em", "perplexity"))
-    with pytest.raises(ValueError, match=r"averages over metrics in percent of which more is better, got .*perplexity"):
+    with pytest.raises(
+        ValueError, match=r"averages over metrics in percent for which higher is better, got .*perplexity"
+    ):
         entries(frame, tmp_path)
 
 
@@ -226,7 +228,7 @@ def test_rows_that_only_the_paper_has_stand_beside_ours(tmp_path: Path, monkeypa
     }
     assert compared.loc[compared["encoder"] == "mmte", ["mean", "difference", "verdict"]].isna().all(axis=None)
     text = files["-published.md"].decode()
-    assert "Rows with a line of the paper only are published, and this study does not make them." in text
+    assert "This study does not have the rows with a single line, which are published." in text
     assert "has a number for 3 of the 4 entries" in text
     mmte = next(line for line in text.splitlines() if "mmte" in line)
     assert [part.strip() for part in mmte.strip("|").split("|")] == [

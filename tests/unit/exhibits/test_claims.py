@@ -71,7 +71,7 @@ def test_effects_are_in_points_of_a_metric_in_percent(study: Study) -> None:
     write_all(study)
     claims.render(study, cells(study), "out")
     text = Path("out/claims.md").read_text()
-    assert "Effect in points, with its 95 % interval" in text and "2 claims: " in text
+    assert "The effect is in points, with its paired 95 % interval" in text and "2 claims: " in text
     assert ">effect (points), 95 % interval</text>" in Path("out/claims.svg").read_text()
 
 

@@ -156,7 +156,7 @@ def test_claims_of_less_hold_and_name_the_direction(
     assert judged["verdict"].to_dict() == dict.fromkeys(("learns", "bounded"), verdicts.HOLDS)
     assert judged["effect"]["learns"] == pytest.approx(means["full-ft", "fr", "ru"] - means["bitfit", "fr", "ru"])
     assert "full-ft − bitfit; surprisal, lower is better; 3 of 3 seeds" in (tmp_path / "claims.html").read_text()
-    assert "Effect in the unit of its metric" in (tmp_path / "claims.md").read_text()
+    assert "The effect is in the unit of its metric" in (tmp_path / "claims.md").read_text()
     assert "effect (the unit of its metric), 95 % interval" in (tmp_path / "claims.svg").read_text()
 
 

@@ -223,12 +223,12 @@ def test_an_exhibit_depends_on_the_facts_that_it_names_and_on_no_others(plan: Pl
         (
             "*all, method: [full-ft]",
             "[x60, other], method: [full-ft]",
-            "encoder other has the facts languages, updates, and no 'variant': write it under encoders.other.facts",
+            "encoder other has no fact 'variant' (it has: languages, updates): write it under encoders.other.facts",
         ),
         (
             "languages: 13, updates: 125000}}\n  x60-early",
             "languages: few, updates: 125000}}\n  x60-early",
-            "exhibits.figure2a.x: languages of encoder x13 is the text 'few', and should be a number",
+            "exhibits.figure2a.x: languages of encoder x13 is the text 'few', but must be a number",
         ),
         ("select: {task: nli, languages: 60}", "select: {task: nli, languages: 61}", "unknown languages '61'"),
         (

@@ -76,7 +76,7 @@ def test_its_settings_change_with_a_member_of_a_group(tmp_path: Path) -> None:
         ("add: added", "add: addd", "exhibits.sets.columns.small: unknown group 'addd', did you mean 'added'"),
         ("only: [added]", "only: [mono]", "exhibits.part.only: unknown group 'mono'"),
         ("added: [en, yi]", "added: [en, fr]", "exhibits.sets.columns.small: fr is in both small and added"),
-        ("added: [en, yi]", "added: [en-fr]", "exhibits.sets.columns: group added has en-fr, which is no language"),
+        ("added: [en, yi]", "added: [en-fr]", "exhibits.sets.columns: group added has en-fr, which is not a language"),
         ("{large: {x: large}}", "{name: {x: large}}", "exhibits.part.columns.name: .* another column"),
     ],
 )

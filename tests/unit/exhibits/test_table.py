@@ -101,7 +101,7 @@ def test_rows_over_fewer_cells_are_called_out(tmp_path: Path) -> None:
     text = render(BY_TARGET, cells, tmp_path)[".md"]
     assert parse(text)[1][3] == "", "not planned, so blank"
     assert "Blank: not planned in this study." in text
-    assert "average different numbers of cells compare only roughly" in text
+    assert "average different numbers of cells are only roughly comparable" in text
 
 
 def test_an_entry_is_a_mean_and_a_standard_deviation(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_every_entry_of_two_axes_stands_once_in_every_format(
         ({"columns": []}, "at least 1 item"),
         ({"columns": ["task", "encoder", "target"]}, "at most 2 items"),
         ({"columns": "group", "groups": ["mono"], "rows": ["target"]}, "a group averages over its targets"),
-        ({"columns": ["group", "target"], "groups": ["mono"]}, "take 'target' out of the columns"),
+        ({"columns": ["group", "target"], "groups": ["mono"]}, "remove 'target' from the columns"),
         ({"columns": ["task", "target"], "average": True}, "`average` goes with one axis of columns"),
         (
             {"columns": "group", "groups": ["mono"], "average": True},

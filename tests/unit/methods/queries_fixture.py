@@ -1,7 +1,6 @@
 """A method with parameters of a language, for tests of the core, which has none."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from xlgrid.methods.method import Method, of_encoders_only
 from xlgrid.training.imported import ALL_IMPORTED, ImportedRuns
 
 
-@dataclass(frozen=True)
 class Queries(Method):
     """Full fine-tuning, of which some parameters belong to a language, those of queries by default.
 

@@ -25,7 +25,7 @@ def test_a_package_cannot_add_another_method_without_runs() -> None:
     """Its `install` and options would be left out of its cells."""
     without_runs = type("Zero", (METHODS["full-ft"],), {"is_trained": False})
     assert ALL_METHODS.fits("bias", METHODS["bitfit"]) and not ALL_METHODS.fits("zero", without_runs)
-    with pytest.raises(ValueError, match="unknown option of method 'as-is' 'strength'"):
+    with pytest.raises(ValueError, match="options: unknown key 'strength'"):
         make("as-is", {"strength": 5})
 
 

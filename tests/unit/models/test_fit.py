@@ -3,7 +3,7 @@
 import importlib.util
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +20,8 @@ from xlgrid.evaluation.trained import bare_model
 from xlgrid.heads import HEADS
 from xlgrid.heads.families import FAMILIES
 from xlgrid.heads.probe import type_problem
-from xlgrid.methods import ALL_METHODS, make
+from xlgrid.methods import ALL_METHODS, Method, is_head, make
+from xlgrid.models.fit import misfit_of_method
 from xlgrid.models.prediction import outcomes_on
 from xlgrid.training import loop
 from xlgrid.training.recipe import Recipe
@@ -136,7 +137,7 @@ def check(world: World, kind: str, head: str, name: str) -> None:
     if refusal is None:
         world.run(kind, head, name)
         return
-    assert any(way in refusal for way in ("take ", "set ", "leave ")), f"what to do instead of: {refusal}"
+    assert any(way in refusal for way in ("take ", "use ", "set ", "leave ")), f"what to do instead of: {refusal}"
     if type_problem(config) is None:
         # A run refuses with the same sentence what nobody read as a study.
         with pytest.raises(ValueError) as refused:
@@ -178,3 +179,34 @@ def test_the_page_has_what_fits_in_this_version_of_transformers() -> None:
     if f"transformers {transformers.__version__} " not in written:
         pytest.skip("the page is of another version of transformers")
     assert script.page() == written, "run `python docs/encoder_types.py`"
+
+
+class Scale(Method):
+    """A method of a package, with a mistake."""
+
+    mistake: Literal["install", "trains", "forward"] | None = None
+
+    def install(self, model: Any) -> None:
+        layer = model.base_model.encoder.layer[0].output
+        layer.scale = torch.nn.Parameter(torch.ones(layer.dense.out_features))
+        if self.mistake == "install":
+            model.base_model.encoder.layers[0]
+        if self.mistake != "forward":
+            layer.dense.register_forward_hook(lambda module, inputs, output: output * layer.scale)
+
+    def trains(self, name: str) -> bool:
+        return is_head(name) or name.endswith("scale" if self.mistake != "trains" else "scales")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "problem"),
+    [
+        (None, None),
+        ("install", "cannot be installed in an encoder of type bert (AttributeError: "),
+        ("trains", "adds parameters, such as bert.encoder.layer.0.output.scale, and trains only the head"),
+        ("forward", "changes nothing in what an encoder of type bert computes"),
+    ],
+)
+def test_a_method_of_a_package_is_tried_before_anything_trains(mistake: Any, problem: str | None) -> None:
+    found = misfit_of_method({"model_type": "bert"}, Scale(mistake=mistake), HEADS["token"])
+    assert (problem in found) if found and problem else found == problem

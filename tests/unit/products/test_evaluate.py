@@ -41,6 +41,25 @@ def test_a_name_of_a_cell_has_all_fields(name: str) -> None:
         Cell.named(name)
 
 
+def test_the_tokens_of_a_cell_are_those_of_its_target() -> None:
+    cell = Cell.named("s/t/e/m/en/de@100/1")
+    for path in (
+        "results/s/tokens/t/v/de/test.arrow",
+        "results/older/tokens/t/v/de~en/test.arrow",
+        "elsewhere/fr.arrow",
+    ):
+        cell.check_tokens(path)
+    with pytest.raises(ValueError, match=r"the cell has the target de@100, and .* has tokens of fr: name the tokens"):
+        cell.check_tokens("results/s/tokens/t/v/fr/test.arrow")
+
+
+def test_the_seed_in_the_name_of_a_cell_is_a_number() -> None:
+    with pytest.raises(
+        ValueError, match="the last part of the name of a cell is its seed, a number such as 1, got 'seed1'"
+    ):
+        Cell.named("s/t/e/m/en/de/seed1")
+
+
 @given(
     st.builds(Cell, names, names, names, names, sources, targets, seeds),
     st.integers(0, 200),

@@ -10,6 +10,7 @@ from plan_fixture import EARLY, begun
 from products_fixture import CELL, STUDY
 from queries_fixture import ReadQueries
 
+from xlgrid.languages.sources import Source
 from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
@@ -75,7 +76,7 @@ def test_an_mlm_run_that_begins_with_another_rests_on_it_and_so_do_its_users() -
     assert inputs["start"] == [f"{folder}/mlm/mini/second/en/seed1/delta.safetensors"]
     assert inputs["earlier"] == [f"{folder}/mlm/mini/mlm/en/seed1/delta.safetensors"]
     assert inputs["first"] == [f"{folder}/siqa/mini/third/en/seed1/delta.safetensors"]
-    assert study.recipe("mlm", "mini", "second", "en", 1).start == second.start
+    assert second.start and study.recipe("mlm", "mini", "second", "en", 1).start == second.start.for_run(Source("en"))
 
 
 def other_tokenizer(**methods: object) -> Plan:

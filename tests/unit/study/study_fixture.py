@@ -96,3 +96,8 @@ def of_encoder(method: dict[str, Any], encoder: dict[str, Any]) -> Study:
         methods={"m": method},
         grids={"g": axes},
     )
+
+
+def misfits(study: Study, encoder: str = "e") -> list[str]:
+    """Why an encoder is not for the grid of `of_encoder`."""
+    return study.encoders[encoder].problems_in(study, encoder, "g")

@@ -62,7 +62,7 @@ def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
         (
             "kind: xquad,",
             "kind: xquad, data: {local: x.csv, dev: {local: y.csv, languages: [qb1]}},",
-            "grids.main: xquad has no dev data in qa1: y.csv, where they come from, has qb1 only",
+            "grids.main: xquad has no dev data in qa1: `languages` of y.csv lists qb1 only",
         ),
         ("source: [qa1]", "source: [qa1-qb1]", "task copa has no pairs such as qa1-qb1"),
     ],

@@ -118,6 +118,7 @@ def test_a_head_is_trained_for_another_encoder() -> None:
     [
         ({"hub": "a/b", "lm_head": {"languages": ["en"]}}, "exactly one of .*, got hub and lm_head"),
         ({"of": "e5", "step": 3, "lm_head": {"languages": ["en"]}}, "exactly one of .*, got step and lm_head"),
+        ({"hubb": "a/b"}, "unknown key 'hubb', did you mean 'hub'"),
         ({"of": "e5"}, r"exactly one of hub, path, scratch, step \(with of\) and lm_head \(with of\), got none"),
         ({}, "got none"),
         (

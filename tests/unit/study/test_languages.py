@@ -8,7 +8,7 @@ from study_fixture import TEXT, write
 from xlgrid.languages import Language
 from xlgrid.plan.load import load_plan, load_study
 
-NKO = "{name: N'Ko, family: Mande, script: Nkoo, direction: rtl}"
+NKO = "{name: N'Ko, family: Mande, script: Nkoo}"
 SUSU = "{name: Susu, family: Mande, script: Latn}"
 STUDY = TEXT.replace(
     "languages: [en, fr]\n", f"languages: [en, fr, nqo, sus]\nnew_languages: {{nqo: {NKO}, sus: {SUSU}}}\n"
@@ -76,10 +76,6 @@ def test_a_language_of_the_table_may_be_declared_as_it_is(tmp_path: Path) -> Non
         ("mono: {name: A, family: B, script: Latn}", r"'mono' cannot be the code of a language"),
         ("sus: {name: Susu, family: Mande, script: latin}", r"new_languages.sus.script: .*pattern"),
         (
-            "sus: {name: Susu, family: Mande, script: Latn, direction: up}",
-            r"sus.direction: unknown value 'up' \(there are: ltr, rtl\)",
-        ),
-        (
             "xy: {family: Mande, script: Latn}",
             r"new_languages.xy: `name` is missing, because ISO 639 has no language of",
         ),
@@ -103,7 +99,6 @@ def test_a_declaration_with_a_mistake_is_refused_with_its_line(tmp_path: Path, e
         ("ha", "{}", Language("ha", "Hausa", "Chadic", "Latn", "ltr")),
         ("quy", "{family: Quechua II}", Language("quy", "Ayacucho Quechua", "Quechua II", "Latn", "ltr")),
         ("rif", "{script: Arab}", Language("rif", "Tarifit", None, "Arab", "rtl")),
-        ("rif", "{script: Arab, direction: ltr}", Language("rif", "Tarifit", None, "Arab", "ltr")),
         ("xy", "{name: Somewhere}", Language("xy", "Somewhere", None, None, None)),
     ],
 )

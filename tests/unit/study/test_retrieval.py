@@ -32,7 +32,7 @@ def test_a_study_evaluates_pairs_without_training(tmp_path: Path) -> None:
         (
             "[qa1-qb1]",
             "[qa1-qb1, qa1]",
-            "task tatoeba compares sentences of two languages, got qa1: write pairs, such as qa1-en",
+            "task tatoeba compares sentences of two languages, got qa1: write a pair, such as qa1-en",
         ),
         ("source: [none]", "source: [qa1]", "method as-is trains on nothing"),
         (
@@ -66,8 +66,6 @@ def test_what_cannot_be_is_refused(tmp_path: Path, old: str, new: str, message: 
 def test_a_pair_that_the_hub_lacks_is_named(tmp_path: Path) -> None:
     of_hub = STUDY.replace("options: {layer: 2, n: 100}", "data: {hub: google/xtreme, names: {qa1-qb1: tatoeba.x}}")
     assert load_study(write(tmp_path, of_hub)).tasks["tatoeba"].data
-    message = (
-        r"tatoeba has no test data in qb1-qa1: google/xtreme, where they come from, has qa1-qb1 only, as its names say"
-    )
+    message = r"tatoeba has no test data in qb1-qa1: `names` of google/xtreme lists qa1-qb1 only"
     with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, of_hub.replace("target: [qa1-qb1]", "target: [qa1-qb1, qb1-qa1]")))

@@ -165,7 +165,7 @@ def test_an_mlm_run_without_the_head_is_refused(world: World) -> None:
 def test_adapters_of_two_languages_begin_with_one_head(world: World, lm_head: str) -> None:
     """A frozen head, and the encoder, are the same to the bit when the adapters of both have trained."""
     if world.kind == "xmod":
-        pytest.skip("an X-MOD has modules where adapters would be; test_check_encoders.py has the error")
+        pytest.skip("an X-MOD has modules where adapters would be; test_misfits.py has the error")
     shared, adapters = {name for name in world.stored if ".pooler." not in name}, []
     for language in LANGUAGES:
         run = world.mlm_run(world.headed, language, "madx", tune="language", lm_head=lm_head)

@@ -45,7 +45,11 @@ def study() -> dict[str, Any]:
             name: {"scratch": scratch, "training": FEW} for name in BASE["encoders"] if BASE["encoders"][name]
         },
         # Windows, because with so few pieces a text is long.
-        "tasks": {name: {"options": {"n": 100}, "stride": 32} for name in BASE["tasks"] if name != "mlm"},
+        "tasks": {
+            name: {"options": {"n": 100} | ({"stride": 32} if name == "xquad" else {})}
+            for name in BASE["tasks"]
+            if name != "mlm"
+        },
         "training": [{"set": steps}, {"when": {"task": "mlm"}, "set": {"checkpoints": [2, 4]}}],
         "grids": grids,
         # The others have no cell here.

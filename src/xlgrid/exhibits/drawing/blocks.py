@@ -1,4 +1,4 @@
-"""The order of the labels of an axis: blocks of languages of one family or group, then pairs, then mixes."""
+"""The order of the labels of an axis: blocks of languages of the same family or group, then pairs, then mixes."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ UNKNOWN = "family not known"
 
 @dataclass(frozen=True)
 class Block:
-    """Neighbouring labels of one axis that belong together; blocks of one `family` are set apart less."""
+    """Neighbouring labels of an axis that belong together. The line between blocks of the same `family` is weaker."""
 
     family: str
     script: str
@@ -32,9 +32,10 @@ def by_family(codes: Sequence[str], languages: Mapping[str, Any], among: Sequenc
 
     Args:
         codes: languages (`en`), pairs (`en-fr`, context - question) and mixes (`en+en-fr`), without repetition.
-        languages: code -> object with `family` and `script`, which are None where they are not known; languages of unknown
-            family are one family, and a language that is not there goes to a family `other`.
-        among: all labels of the figure, so that both axes get one order and one pivot language; default `codes`.
+        languages: code -> an object with `family` and `script`, which are None if they are unknown. Languages of
+            unknown family form a family, and codes that are missing form the family `other`.
+        among: all labels of the figure, so that both axes have the same order and the same pivot language; the default
+            is `codes`.
     """
     among = list(dict.fromkeys(codes if among is None else among))
     parts = dict.fromkeys(part for code in among for part in Source(code).parts)
@@ -71,15 +72,17 @@ def by_family(codes: Sequence[str], languages: Mapping[str, Any], among: Sequenc
 
 
 def by_group(codes: Sequence[str], groups: Sequence[str], belongs: Callable[[str, str, str], bool]) -> list[Block]:
-    """The labels of an axis in blocks that are groups: each label in its first group, and labels without a group last, as `other`.
+    """The labels of an axis in blocks by group: each label is in its first group; labels without a group are last, as
+    `other`.
 
     Args:
-        codes: in the order in which they stand within a block.
-        belongs: whether a target (3rd) belongs to a group (1st) for a source (2nd); a source is asked as a target.
+        codes: the labels, in their order within a block.
+        belongs: whether a target (third argument) belongs to a group (first) for a source (second). Sources are
+            checked as targets.
     """
 
     def group_of(code: str) -> str:
-        # A mix is no target, and nothing is trained on the source `none`.
+        # A mix is not a target, and no run is trained on the source `none`.
         is_target = code != NONE and len(Source(code).parts) == 1
         return next((group for group in groups if is_target and belongs(group, code, code)), "other")
 

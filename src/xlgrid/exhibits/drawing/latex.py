@@ -1,4 +1,4 @@
-"""Printing of tables as LaTeX (booktabs)."""
+"""Print tables as LaTeX (booktabs)."""
 
 from typing import Any
 
@@ -37,17 +37,19 @@ _LATEX = {
 
 
 def escape_latex(text: str) -> str:
-    """Text with LaTeX's special characters escaped; needs no extra packages."""
+    """Text with LaTeX's special characters escaped. It needs no additional packages."""
     return "".join(_LATEX.get(character, character) for character in text)
 
 
-# What `resize` makes of the tabular; a table that is wider than its place is always made narrower.
+# The value of `resize` -> the command around the tabular. A table that is wider than its place is always scaled down.
 _WIDTHS = {None: r"max width=\linewidth", "column": r"width=\columnwidth", "text": r"width=\textwidth"}
 
 
 def latex(sheet: Sheet, name: str, settings: Latex) -> str:
-    r"""A floating table with booktabs rules, under each block of columns too; needs `\usepackage{adjustbox,booktabs}`; its label is
-    `tab:{name}`. Entries whose `is_best` is true are bold."""
+    r"""A floating table with booktabs rules, also under each block of columns. Its label is `tab:{name}`.
+
+    The table needs `\usepackage{adjustbox,booktabs}`. Entries whose `is_best` is true are bold.
+    """
     head = [*map(str.capitalize, sheet.rows), *(column[-1] for column in sheet.columns)]
     above, rules, first = [""] * len(sheet.rows), [], len(sheet.rows) + 1
     for outer, width in column_blocks(sheet):
@@ -56,11 +58,11 @@ def latex(sheet: Sheet, name: str, settings: Latex) -> str:
         first += width
     body: list[str] = []
     for line in lines(sheet):
-        # A rule stands between blocks of the outermost key.
+        # There is a rule between blocks of the outermost key.
         if body and len(line.keys) > 1 and line.keys[0][1]:
             body.append(r"\midrule")
         cells = [*(escape_latex(key) if rows else "" for key, rows in line.keys), *map(_entry, line.entries)]
-        # LaTeX takes a bracket or an asterisk after the line break before it as an argument.
+        # LaTeX would read a bracket or an asterisk at the beginning as an argument of the line break before it.
         protected = "{}" if cells[0].startswith(("[", "*")) else ""
         body.append(protected + " & ".join(cells) + r" \\")
     caption = " ".join(part for part in (f"{sheet.title.rstrip('.')}.", sheet.caption, sheet.notes) if part)

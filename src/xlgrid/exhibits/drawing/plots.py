@@ -1,6 +1,6 @@
-"""The parts that figures share: their look, how they are saved, and texts beside axes.
+"""The parts that figures share: their style, saving, and texts next to axes.
 
-Every picture also reads without colour, and the same data give the same bytes.
+Every figure is also readable without colour, and the same data give the same bytes.
 """
 
 import logging
@@ -19,14 +19,15 @@ from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from xlgrid.base.files import whole
 
-# Okabe and Ito (2008), told apart with every common kind of colour vision; yellow is left out as too pale for lines.
+# The colours of Okabe and Ito (2008), which are distinct for every common type of colour vision. Yellow is left out,
+# because it is too pale for lines.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", ":", "-.")
-# Texts are measured at the resolution at which they are saved: hinting makes their widths depend on it.
+# Texts are measured at the resolution at which they are saved, because hinting makes their widths depend on it.
 DPI = 150
 INK, FAINT, MISSING = "#222222", "#9a9a9a", "#e4e4e4"
-# DejaVu comes with matplotlib; the others are used where they are installed and DejaVu lacks a character.
+# DejaVu is part of matplotlib. The other fonts are used for characters that DejaVu lacks, if they are installed.
 FONTS = (
     "DejaVu Sans",
     "Noto Sans",
@@ -58,8 +59,8 @@ def lacking(text: str) -> str:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The look of all figures; hold it both while drawing and while saving."""
-    # Any: the stubs list every setting by name.
+    """The style of all figures, as a context for both drawing and saving."""
+    # The type is Any because the stubs list every setting by name.
     look: Any = {
         "font.family": installed_fonts() or ["sans-serif"],
         "font.size": 9,
@@ -76,7 +77,7 @@ def style() -> Iterator[None]:
     }
     log = logging.getLogger("matplotlib.font_manager")
     level = log.level
-    # A fallback font without, say, a bold weight is no news to anyone.
+    # A warning that a fallback font lacks, for instance, a bold weight does not help users.
     log.setLevel(logging.ERROR)
     try:
         with mpl.rc_context(look):
@@ -93,7 +94,9 @@ def figure_of(ax: Axes) -> Figure:
     """
     figure = ax.get_figure(root=True)
     if figure is None:
-        raise ValueError("these axes belong to no figure any more: draw into axes of a figure, or leave `ax` out")
+        raise ValueError(
+            "these axes have been removed from their figure: draw into axes of a figure, or leave `ax` out"
+        )
     return figure
 
 
@@ -107,7 +110,7 @@ def save(ax: Axes, *paths: Path) -> None:
 
 
 def contrast(colour: Sequence[float], other: Sequence[float]) -> float:
-    """Contrast ratio of two RGB colours, 1 to 21, as WCAG 2 defines it; text needs 4.5."""
+    """The contrast ratio of two RGB colours, from 1 to 21, as defined by WCAG 2. Text needs 4.5."""
 
     def luminance(rgb: Sequence[float]) -> float:
         r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb[:3])
@@ -118,18 +121,18 @@ def contrast(colour: Sequence[float], other: Sequence[float]) -> float:
 
 
 def size_in_points(ax: Axes, text: Text) -> tuple[float, float]:
-    """Width and height of a text in points."""
+    """The width and height of a text in points."""
     box = text.get_window_extent()
     return box.width / figure_of(ax).dpi * 72, box.height / figure_of(ax).dpi * 72
 
 
 def depth(ax: Axes, axis: Literal["x", "y"], texts: Sequence[Text]) -> float:
-    """How far, in points, the texts of an axis reach away from it."""
+    """The distance in points that the texts of an axis extend from it."""
     return max(size_in_points(ax, text)[1 if axis == "x" else 0] for text in texts)
 
 
 def beside(ax: Axes, axis: Literal["x", "y"], along: float, away: float, text: str, size: float) -> Text:
-    """Write at `along` (in data) below or left of the axes, `away` points from them."""
+    """Write a text below or left of the axes, at the data coordinate `along` and `away` points from the axes."""
     if axis == "x":
         at, shift, where = (along, 0.0), (0.0, -away), blended_transform_factory(ax.transData, ax.transAxes)
         return ax.annotate(text, at, shift, where, "offset points", ha="center", va="top", fontsize=size)
@@ -138,7 +141,7 @@ def beside(ax: Axes, axis: Literal["x", "y"], along: float, away: float, text: s
 
 
 def bracket(ax: Axes, axis: Literal["x", "y"], start: float, end: float, away: float) -> None:
-    """A line beside the axes from `start` to `end`, `away` points from them."""
+    """Draw a line next to the axes from `start` to `end`, `away` points from the axes."""
     down, left = (0, -away / 72) if axis == "x" else (-away / 72, 0)
     shift = ScaledTranslation(down, left, figure_of(ax).dpi_scale_trans)
     if axis == "x":
@@ -150,19 +153,19 @@ def bracket(ax: Axes, axis: Literal["x", "y"], start: float, end: float, away: f
 
 
 def axes_at(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-    """Axes at a place in inches from the left and the top of the figure."""
+    """Axes whose place is given in inches from the left and the top of the figure."""
     across, down = figure.get_size_inches()
     return figure.add_axes((left / across, 1 - (top + height) / down, width / across, height / down))
 
 
 def title_above(figure: Figure, title: str, inches: float) -> None:
-    """Write the title of a figure at this distance above its top."""
+    """Write the title of a figure `inches` above its top."""
     height = figure.get_size_inches()[1]
     figure.text(0, 1 + inches / height, title, fontsize=10, fontweight="bold", va="bottom")
 
 
 def name_tokens(ax: Axes, tokens: Sequence[str], context: int, size: float) -> None:
-    """Write the tokens along both axes of a matrix of attention, and bracket the context and the question."""
+    """Write the tokens along both axes of an attention matrix, with brackets for the context and the question."""
     ax.set_xticks(np.arange(len(tokens)) + 0.5, tokens, fontsize=size, rotation=90)
     ax.set_yticks(np.arange(len(tokens)) + 0.5, tokens, fontsize=size)
     ax.tick_params(length=0, pad=2)

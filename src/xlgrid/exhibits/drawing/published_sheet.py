@@ -9,21 +9,22 @@ import pandas as pd
 from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, number
 from xlgrid.results.naming import Published
 
-# Contradictions of a paper that the caption tells in full; more are counted, and an entry tells its own on hovering.
+# The maximum number of contradictions of a paper that the caption lists. If there are more, the caption has their
+# number, and the hover text of an entry has its contradiction.
 MOST_CONTRADICTIONS = 3
 
 
 def published_sheet(
     sheet: Sheet, compared: pd.DataFrame, published: Published, digits: int, further: pd.DataFrame | None = None
 ) -> Sheet:
-    """The comparison as a table: for each row of the exhibit three lines, ours, the paper's and the difference; then a line for
-    each row of the paper alone.
+    """The comparison as a table. Each row of the exhibit has three lines: our number, the paper's and the difference. A
+    row that only the paper has follows as one line.
 
     Args:
         sheet: the exhibit.
-        compared: its entries as `xlgrid.results.published.with_published` returns them.
-        digits: decimals.
-        further: the numbers of the paper alone, as `xlgrid.results.published.without_cells` returns them.
+        compared: its entries, from `xlgrid.results.published.with_published`.
+        digits: the number of decimals.
+        further: the rows that only the paper has, from `xlgrid.results.published.without_cells`.
     """
     keys = [*sheet.rows, *sheet.axes]
     entries = compared.assign(ours=sheet.entries["text"], state=sheet.entries["state"], hover=sheet.entries["hover"])
@@ -41,13 +42,13 @@ def published_sheet(
         lines.append(pd.concat([further[keys], texts], axis=1).assign(value="paper"))
     notes = " ".join(_notes(sheet, compared, published))
     if further is not None and len(further):
-        notes += " Rows with a line of the paper only are published, and this study does not make them."
+        notes += " This study does not have the rows with a single line, which are published."
     title = f"{sheet.title}: ours and the published numbers"
     rows = (*sheet.rows, "value")
     return Sheet(title, sheet.caption, notes, rows, sheet.columns, pd.concat(lines), sheet.axes, labels_once=True)
 
 
-# Text, state and hover of an entry in each of its lines.
+# The text, state and hover text of an entry, for each of its lines.
 
 
 def _ours(entry: Any, digits: int) -> tuple[str, str, str]:
@@ -85,15 +86,16 @@ def _notes(sheet: Sheet, compared: pd.DataFrame, published: Published) -> Iterat
         if isinstance(name, str) and name != ours
     ]
     if substitutes:
-        yield f"In this study stand {', '.join(substitutes)}."
+        yield f"This study has {', '.join(substitutes)}."
     if (compared["verdict"] != "").any():
         of_names = [(axis, name, n) for axis, each in published.seeds_of.items() for name, n in each.items()]
         others = [
             f", {n} of {name}" for axis, name, n in of_names if axis in compared and (compared[axis] == name).any()
         ]
         yield (
-            "≈ within seed noise: |difference| ≤ t · sd · √(1/n + 1/m), the 95 % interval of a difference of two means if the "
-            f"paper's m seeds (taken as {published.seeds}{''.join(others)}) spread like our n, plus rounding; ≠ beyond it."
+            "≈ within seed noise: |difference| ≤ t · sd · √(1/n + 1/m), the 95 % interval of a difference of two means "
+            f"if the paper's m seeds (taken as {published.seeds}{''.join(others)}) spread like our n, plus rounding; ≠ "
+            "beyond it."
         )
     if ((compared["verdict"] == "") & compared["difference"].notna()).any():
         yield "No verdict without two seeds of ours."
@@ -106,10 +108,13 @@ def _notes(sheet: Sheet, compared: pd.DataFrame, published: Published) -> Iterat
 
 
 def _total(compared: pd.DataFrame, published: Published) -> str:
-    """The number of entries with a published number, and how far they lie from it."""
+    """A sentence with the number of entries that have a published number, and their mean difference from it."""
     difference = compared["difference"].dropna()
     has = int(compared["published"].notna().sum())
-    total = f"Paper: {published.path}, which has a number for {has} of the {len(compared)} entries; difference: ours minus the paper's."
+    total = (
+        f"Paper: {published.path}, which has a number for {has} of the {len(compared)} entries; difference: ours minus "
+        "the paper's."
+    )
     if len(difference):
         total += f" In total: {_counts(compared)}; mean difference {number(difference.mean(), 1)}"
         total += f", mean size {number(difference.abs().mean(), 1)}."

@@ -1,4 +1,4 @@
-"""Printing of tables: entries, one tidy row each, become a sheet, and a sheet becomes Markdown and HTML.
+"""Print tables: a tidy frame with a row per entry becomes a sheet, and a sheet becomes Markdown and HTML.
 
 `xlgrid.exhibits.drawing.latex` prints a sheet as LaTeX.
 """
@@ -15,18 +15,19 @@ import pandas as pd
 from xlgrid.results import units
 from xlgrid.results.records import IMPLEMENTATION
 
-# The columns that a sheet adds to its entries: the text, the class of the cell in HTML, and the text that HTML shows on hovering.
+# The columns that a sheet adds to its entries: the text, the class of the cell in HTML, and the hover text in HTML.
 PRINTED = ("text", "state", "hover")
-# Behind an entry that rests on a model that has learnt nothing.
+# The mark after an entry that depends on a model which has learnt nothing.
 NOTHING = "§"
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table ready for printing.
+    """A table that is ready for printing.
 
-    `entries` has the columns `rows`, `axes`, `PRINTED` and, of an exhibit, the statistics of `stats.over_seeds`, one line per
-    entry, in the order of printing; `columns` are the values of `axes`, the outer first, from left to right.
+    `entries` has a row per entry in the order of printing, with the columns `rows`, `axes`, `PRINTED` and, for
+    exhibits, the statistics of `stats.over_seeds`. `columns` has the values of `axes`, the outer first, from left to
+    right.
     """
 
     title: str
@@ -36,7 +37,7 @@ class Sheet:
     columns: Sequence[tuple[str, ...]]
     entries: pd.DataFrame
     axes: tuple[str, ...] = ("column",)
-    # Markdown repeats the label of a block of rows in each row, unless this is set; LaTeX and HTML never do.
+    # Markdown repeats the label of a block of rows in each row, unless this is true. LaTeX and HTML never repeat it.
     labels_once: bool = False
 
 
@@ -52,16 +53,16 @@ def sheet(
     deviation: bool = True,
     digits: int = 1,
 ) -> Sheet:
-    """Put entries into the order of printing and write out their texts and the notes that they need.
+    """The sheet of some entries: the entries in the order of printing, with their texts, and the notes that they need.
 
     Args:
-        entries: as `xlgrid.results.stats.entries` returns them, perhaps with the column of `with_learning`.
-        notes: sentences before those on seeds and coverage.
+        entries: the result of `xlgrid.results.stats.entries`, optionally with the column of `with_learning`.
+        notes: sentences to put before the sentences about seeds and coverage.
         rows: the columns of `entries` that name a row.
         axes: the columns of `entries` that name a column, the outer first.
         order: the values of each of `rows` from top to bottom, and of each of `axes` from left to right.
         deviation: whether the standard deviation over seeds follows each mean.
-        digits: decimals.
+        digits: the number of decimals.
     """
 
     def rank(values: pd.Series) -> pd.Series:
@@ -84,11 +85,12 @@ def sheet(
 
 
 def with_learning(entries: pd.DataFrame, behind: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The entries with the column `learnt_nothing`: why a model behind an entry has learnt nothing, "" if all have learnt something.
+    """The entries with the column `learnt_nothing`: the reason why a model behind an entry has learnt nothing, or "" if
+    all have learnt something.
 
     Args:
-        behind: the cells behind the entries, as `xlgrid.results.records.read_cells` returns them.
-        by: the columns of both that name an entry.
+        behind: the cells behind the entries, from `xlgrid.results.records.read_cells`.
+        by: the columns of both frames that name an entry.
     """
     empty = behind[_learnt_nothing(behind)] if "learnt_nothing" in behind else behind.iloc[:0]
     reasons = dict(
@@ -99,8 +101,8 @@ def with_learning(entries: pd.DataFrame, behind: pd.DataFrame, by: Sequence[str]
 
 
 def label(value: Any) -> str:
-    """The label of a key: a number without a needless fraction, from 10,000 on in thousands or millions (125k, 1.5M) where these
-    are short; everything else unchanged."""
+    """The label of a key. Numbers have no needless fraction, and numbers from 10,000 are in thousands or millions if
+    this is short (125k, 1.5M). All other values are unchanged."""
     if isinstance(value, int | float | Integral) and (size := float(value)) >= 10_000:
         for unit, suffix in ((1_000_000, "M"), (1000, "k")):
             if size >= unit and size % (unit / 10) == 0:
@@ -114,7 +116,8 @@ def number(value: float, digits: int) -> str:
 
 
 def entry_text(entry: Any, deviation: bool, digits: int, same_n: int | None) -> str:
-    """The text of one entry; `same_n` is the number of seeds that the caption states for all complete entries, if one."""
+    """The text of an entry. `same_n` is the number of seeds that the caption states for all complete entries, if
+    any."""
     several_cells = entry.n_cells_expected > entry.n_seeds_expected
     cells = f"{entry.n_cells}/{entry.n_cells_expected}"
     if entry.n_seeds == 0:
@@ -143,9 +146,9 @@ def _notes(entries: pd.DataFrame, axes: Sequence[str], deviation: bool, same_n: 
     elif same_n is not None:
         notes = [f"{name} over n = {same_n} seeds."]
     else:
-        notes = [f"{name} over n seeds; n stands with each entry."]
+        notes = [f"{name} over n seeds; each entry has its n."]
     per_seed = entries["n_cells_expected"] // entries["n_seeds_expected"]
-    # A single axis is named where the number of cells depends on it alone.
+    # A single axis is named if the number of cells depends only on it.
     for by in (*([axis] for axis in axes), list(axes)):
         names = entries[by].map(str).agg(" ".join, axis=1)
         spans = {name: (int(n.min()), int(n.max())) for name, n in per_seed.groupby(names, sort=False)}
@@ -157,7 +160,7 @@ def _notes(entries: pd.DataFrame, axes: Sequence[str], deviation: bool, same_n: 
         averaged = ", ".join(several if len(set(counts.values())) > 1 else set(counts.values()))
         notes.append(f"Cells averaged within each seed: {averaged}.")
     if any(low < high for low, high in spans.values()):
-        notes.append("Entries of one column that average different numbers of cells compare only roughly.")
+        notes.append("Entries of a column that average different numbers of cells are only roughly comparable.")
     short = entries["n_seeds"] < entries["n_seeds_expected"]
     if (short & (entries["n_seeds"] > 0)).any():
         notes.append("† fewer seeds are complete than planned; incomplete seeds are left out.")
@@ -171,7 +174,7 @@ def _notes(entries: pd.DataFrame, axes: Sequence[str], deviation: bool, same_n: 
 
 
 def about(cells: pd.DataFrame) -> list[str]:
-    """Sentences on the metric of the cells behind an exhibit and on how many of them have a result."""
+    """Sentences about the metric of the cells behind an exhibit, and the number of cells with a result."""
     # A cell with several metrics is one cell.
     identity = ["task", "encoder", "method", "source", "target", "seed", "checkpoint"]
     unique = cells.drop_duplicates([name for name in identity if name in cells])
@@ -182,7 +185,7 @@ def about(cells: pd.DataFrame) -> list[str]:
 
 
 def several_ways(cells: pd.DataFrame) -> list[str]:
-    """A sentence for each metric that some cells compute in another way than others, such as BLEU with two tokenizers."""
+    """A sentence for each metric that is computed in different ways, such as BLEU with two tokenizers."""
     if IMPLEMENTATION not in cells:
         return []
     sentences = []
@@ -190,7 +193,7 @@ def several_ways(cells: pd.DataFrame) -> list[str]:
         ways = of_metric[IMPLEMENTATION].unique()
         if len(ways) == 1:
             continue
-        # The axis whose values tell the ways apart.
+        # The axis whose values distinguish the ways.
         axes = ("task", "target", "encoder", "method", "source", "seed")
         parts = next((axis for axis in axes if of_metric.groupby(axis)[IMPLEMENTATION].nunique().max() == 1), None)
         names = [
@@ -200,17 +203,17 @@ def several_ways(cells: pd.DataFrame) -> list[str]:
             for way in ways
         ]
         listed = "; ".join(f"{way}{name}" for way, name in zip(ways, names, strict=True))
-        sentences.append(f"{metric} is computed in {len(ways)} ways, whose scores do not compare: {listed}.")
+        sentences.append(f"{metric} is computed in {len(ways)} ways, whose scores are not comparable: {listed}.")
     return sentences
 
 
 def _learnt_nothing(cells: pd.DataFrame) -> "pd.Series[bool]":
-    """For each cell whether its model has learnt nothing, see `xlgrid.results.learning`."""
+    """Whether the model of each cell has learnt nothing, see `xlgrid.results.learning`."""
     return cells["learnt_nothing"].notna() & (cells["learnt_nothing"] != "")
 
 
 def _on_learning(cells: pd.DataFrame) -> list[str]:
-    """A sentence on the models among those of some cells that have learnt nothing, if there are any."""
+    """A sentence about the models of some cells that have learnt nothing; empty if all have learnt something."""
     if "learnt_nothing" not in cells or not (nothing := _learnt_nothing(cells)).any():
         return []
     axes = ["task", "encoder", "method", "source", "seed"]
@@ -218,7 +221,8 @@ def _on_learning(cells: pd.DataFrame) -> list[str]:
     empty = cells[nothing].drop_duplicates(axes)
     example = f"{' '.join(str(first[axis]) for axis in axes[:-1])} seed {first['seed']}: {first['learnt_nothing']}"
     return [
-        f"{NOTHING} {len(empty)} of {len(models)} models have learnt nothing, so that these numbers say nothing about transfer ({example})."
+        f"{NOTHING} {len(empty)} of {len(models)} models have learnt nothing, so that these numbers are no evidence "
+        f"about transfer ({example})."
     ]
 
 
@@ -226,8 +230,8 @@ class Line(NamedTuple):
     """A printed row.
 
     Attributes:
-        keys: each key with the number of rows that its label spans; 0 if a row above has the label.
-        entries: one per column; None for a column without an entry.
+        keys: each key, with the number of rows that its label spans; 0 if the label begins in a row above.
+        entries: an entry per column; None for a column without an entry.
     """
 
     keys: list[tuple[str, int]]
@@ -235,8 +239,8 @@ class Line(NamedTuple):
 
 
 def lines(sheet: Sheet) -> list[Line]:
-    """The rows of a sheet from top to bottom. Labels of neighbours that agree in a key and in all keys before it are one
-    label, except those of the last key."""
+    """The rows of a sheet from top to bottom. Neighbouring rows share the label of a key if they agree in this key and
+    in all keys before it, except for the last key."""
     rows: dict[tuple[str, ...], dict[tuple[str, ...], Any]] = {}
     for entry in sheet.entries.itertuples():
         keys, column = (tuple(label(getattr(entry, name)) for name in names) for names in (sheet.rows, sheet.axes))
@@ -259,12 +263,12 @@ def _spans(rows: list[tuple[str, ...]], depth: int) -> Iterator[int]:
 
 
 def column_blocks(sheet: Sheet) -> list[tuple[str, int]]:
-    """The values of the outer of two axes, and the number of columns under each; nothing where there is one axis."""
+    """The values of the outer axis of two, with the number of columns under each; empty for a single axis."""
     return [(outer, len(list(block))) for outer, block in groupby(column[0] for column in sheet.columns if column[1:])]
 
 
 def markdown(sheet: Sheet) -> str:
-    """A pipe table with its title above and the notes below; a column of two axes is headed by both."""
+    """A pipe table with its title above and the notes below. The header of a column has the values of both axes."""
     head = [*map(str.capitalize, sheet.rows), *map(" ".join, sheet.columns)]
     body = [
         [
@@ -294,7 +298,7 @@ def _md(text: str) -> str:
 
 
 def html(sheet: Sheet) -> str:
-    """A `<table class="exhibit">` fragment; an entry shows its statistics and coverage on hovering."""
+    """A `<table class="exhibit">` fragment. The hover text of an entry has its statistics and coverage."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("xlgrid.exhibits.drawing", "."), autoescape=True, keep_trailing_newline=True
     )

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, NonNegativeInt
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import Encoding, context_length
 from xlgrid.heads.forms import Normalized, in_form, with_values
 from xlgrid.heads.head import Head, TaskColumns, without_labels
@@ -54,6 +56,12 @@ class Answer(NamedTuple):
 NO_ANSWER = Answer(-np.inf, "")
 
 
+class Windows(Strict):
+    """The options of a task of question answering."""
+
+    stride: NonNegativeInt = Field(128, description="tokens that two windows of a long context share")
+
+
 class SpanHead(Head):
     """The answer to a question as a span of its context.
 
@@ -81,7 +89,7 @@ class SpanHead(Head):
     token_columns = ("first", "last")
     inputs_allowed = (2, 2)
     has_labels = False
-    has_stride = True
+    options = Windows
     # Tokens outside of the context have probability 0, so the loss cannot spread probability over all tokens.
     allows_smoothing = False
 
@@ -150,6 +158,7 @@ class SpanHead(Head):
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
         question_column, context_column = task.inputs
+        stride = encoding.options.stride
         questions = [question.lstrip() for question in table[question_column].to_pylist()]
         contexts, answers = (table[column].to_pylist() for column in (context_column, task.target))
         encoded = encoding.tokenizer(questions, contexts, return_offsets_mapping=True, verbose=False)
@@ -164,15 +173,15 @@ class SpanHead(Head):
             if encoding.one_separator:
                 before = before[:length]
             room = encoding.max_length - len(before) - len(tail)
-            if room < 1 or (room < len(inside) and room <= encoding.stride):
+            if room < 1 or (room < len(inside) and room <= stride):
                 raise ValueError(
                     f"max_length {encoding.max_length} leaves {max(0, room)} tokens for a context beside the question "
-                    f"{questions[example]!r}, and neighbouring windows share {encoding.stride}: raise max_length, or "
-                    "lower the task's stride"
+                    f"{questions[example]!r}, and neighbouring windows share {stride}: raise max_length, or "
+                    "lower the task's option `stride`"
                 )
             context_offsets, start = offsets[begin:after], answer["answer_start"][0]
             answer_place = start, start + len(answer["text"][0])
-            pieces = list(windows(context_offsets, answer_place, room, encoding.stride))
+            pieces = list(windows(context_offsets, answer_place, room, stride))
             encoding.truncated += len(pieces) > 1
             for piece in pieces:
                 here = context_offsets[piece.start : piece.end]

@@ -1,4 +1,5 @@
-"""Attention in two targets: the divergence over runs as a table, one example as pictures (Foroutan et al. 2023, figures 4, 5)."""
+"""Attention on two targets: a table of the divergence, and pictures of one example (Foroutan et al. 2023, figures 4,
+5)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -26,25 +27,26 @@ if TYPE_CHECKING:
     from xlgrid.products.evaluate import Cell
     from xlgrid.study.schema import Study
 
-# The axes that tell the lines of the table apart; seeds are averaged over.
+# The axes whose values distinguish the lines of the table. A line averages over seeds.
 AXES = ("task", "encoder", "method", "source")
 COLUMNS = {"context": "context tokens", "first": "first token"}
-# Inches: one token, and the shortest and the longest side of a matrix; around it texts need room.
+# Sizes in inches: a token, the shortest and the longest side of a matrix, and the room for texts around it.
 TOKEN, SPAN = 0.115, (2.4, 8.0)
 ASIDE, BELOW = 1.5, 1.35
 HEADS_IN_A_ROW = 6
 SEAM = "#D55E00"
-# Black is at least this weight, lest attention to nothing in particular look strong.
+# The colour black means at least this weight, so that nearly uniform attention does not look strong.
 LEAST = 0.2
-# A longer token is cut to this many letters.
+# The maximum number of letters of a token. Longer tokens are cut.
 LETTERS = 12
 
 
 class Attention(Exhibit):
-    """Attention of the last layer on one example in two targets of the same context, and how far it differs over many.
+    """The attention of the last layer on one example in two targets with the same context, and its mean divergence over
+    many examples.
 
-    Every task, encoder, method and source selected that is planned for both targets has a line in the table, of its runs
-    over seeds, and a pair of pictures, of its first run with a result.
+    Every selected combination of task, encoder, method and source that is planned for both targets has a line in the
+    table, with the mean over seeds, and a pair of pictures for its first run with a result.
     """
 
     kind: Literal["attention"] = "attention"
@@ -67,11 +69,11 @@ class Attention(Exhibit):
             cell
             for cell in planned
             if cell.target in self.targets
-            # The attention of a run is compared; a cell without training has none.
+            # A cell without training has no run whose attention could be compared.
             and cell.source != NONE
             and all(getattr(cell, axis) in v for axis, v in self.select.items())
         ]
-        # The two cells of a run may be of different studies.
+        # The two cells of a run may belong to different studies.
         both = {cell.run[1:] for cell in chosen if cell.target == other}
         first = (cell for cell in chosen if cell.target == target and cell.run[1:] in both)
         return [Contrast(*cell[:-1], other, cell.seed) for cell in first]
@@ -93,7 +95,7 @@ class Attention(Exhibit):
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
         if not self.products(planned):
-            yield f"select: no run that it selects has both targets, {' and '.join(self.targets)}, in the grids"
+            yield f"select: no selected run has both targets, {' and '.join(self.targets)}, in the grids"
 
     def rendering(self, plan: "Plan") -> Rendering:
         from xlgrid.papers.foroutan2023 import compare
@@ -106,7 +108,7 @@ class Attention(Exhibit):
         return Rendering(sheet, draw=partial(draw, _examples(contrasts, results, sheet), self.targets, self.title))
 
     def sheet(self, contrasts: Sequence[Contrast], results: Mapping[Contrast, dict[str, Any]]) -> "Sheet":
-        """The divergences of the planned contrasts over seeds, from the results that exist."""
+        """A table of the divergences of the planned contrasts over seeds, from the existing results."""
         from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import stats
 
@@ -124,7 +126,8 @@ class Attention(Exhibit):
 
 
 def divergences(contrasts: Sequence[Contrast], results: Mapping[Contrast, dict[str, Any]]) -> "pd.DataFrame":
-    """Two rows per planned run: `AXES`, `seed`, `rows` (a value of `COLUMNS`), `score` (bits, NaN without a result)."""
+    """A frame with two rows per planned run: `AXES`, `seed`, `rows` (a value of `COLUMNS`), and `score` (in bits, NaN
+    without a result)."""
     import pandas as pd
 
     return pd.DataFrame(
@@ -140,7 +143,8 @@ def divergences(contrasts: Sequence[Contrast], results: Mapping[Contrast, dict[s
 def _examples(
     contrasts: Sequence[Contrast], results: Mapping[Contrast, dict[str, Any]], sheet: "Sheet"
 ) -> dict[str, dict[str, Any] | None]:
-    """For each line of the table the text above its pictures, and its first run with a result, or None without one."""
+    """For each line of the table, the text above its pictures, and its first run with a result; None without a
+    result."""
     first: dict[tuple[str, ...], dict[str, Any] | None] = {}
     for contrast in contrasts:
         keys = tuple(getattr(contrast, axis) for axis in AXES)
@@ -164,8 +168,9 @@ def _notes(
 
     target, other = targets
     notes = [
-        f"Jensen–Shannon divergence, in bits, between the last layer's attention in {target} and in {other}: each head's rows "
-        "of the context's tokens, and of the first token alone, over these tokens and the question as a whole; 0: the same.",
+        f"Jensen–Shannon divergence in bits between the attention of the last layer in {target} and in {other}: for "
+        "each head, the rows of the context's tokens, or of the first token only, are distributions over these tokens "
+        "and the question as a whole; 0: the same.",
         f"Runs with a result: {len(results)} of {len(contrasts)}.",
     ]
     if results:
@@ -173,16 +178,17 @@ def _notes(
         examples = number(min(n), 0) if min(n) == max(n) else f"{min(n)} to {max(n)}"
         notes.append(f"Mean over {examples} examples.")
         if max(left_out):
-            notes.append(f"Left out, because their contexts were cut differently: up to {max(left_out)} more.")
+            notes.append(f"Up to {max(left_out)} examples are left out because their contexts were cut differently.")
     return notes
 
 
 def draw(examples: Mapping[str, dict[str, Any] | None], targets: Sequence[str], title: str = "") -> "Axes":
-    """For each example the attention of the last layer in each target: the mean of the heads, then each head.
+    """For each example, the attention of the last layer in each target: the mean over the heads, and each head.
 
     Args:
-        examples: text above the pictures -> what `xlgrid.papers.foroutan2023.compare.read` returned, or None without a result.
-        targets: those of the pictures, from left to right.
+        examples: text above the pictures -> the result of `xlgrid.papers.foroutan2023.compare.read`; None without a
+            result.
+        targets: the targets of the pictures, from left to right.
 
     Returns:
         The first panel.
@@ -210,7 +216,7 @@ def draw(examples: Mapping[str, dict[str, Any] | None], targets: Sequence[str], 
 def _example(
     figure: "Figure", drawn: Sequence[dict[str, Any]], targets: Sequence[str], top: float, side: float
 ) -> "Axes":
-    """Both targets side by side, on one scale: the mean of the heads large, and each head below."""
+    """Draw both targets side by side on the same scale: a large matrix of the mean over heads, and each head below."""
     import numpy as np
     from matplotlib.colors import PowerNorm
 
@@ -243,13 +249,13 @@ def _example(
 
 
 def _side(result: dict[str, Any] | None) -> float:
-    """Inches of the larger matrix."""
+    """The side of the larger matrix in inches."""
     length = max(len(drawn["tokens"]) for drawn in result["drawn"]) if result else 0
     return min(max(TOKEN * length, SPAN[0]), SPAN[1])
 
 
 def _height(result: dict[str, Any] | None) -> float:
-    """Inches of all that is drawn of one run."""
+    """The height of the pictures of a run in inches."""
     if result is None:
         return 1.3
     rows = -(-len(result["drawn"][0]["weights"]) // HEADS_IN_A_ROW)
@@ -257,7 +263,7 @@ def _height(result: dict[str, Any] | None) -> float:
 
 
 def _matrix(ax: "Axes", weights: "NDArray[np.float32]", context: int, norm: "Normalize") -> Any:
-    """One matrix of weights, black the largest, with the seam between context and question."""
+    """Draw a matrix of weights, where black is the largest, with lines between context and question."""
     length = len(weights)
     image = ax.imshow(weights, cmap="Greys", norm=norm, interpolation="nearest", extent=(0, length, length, 0))
     for seam in (ax.axvline, ax.axhline):

@@ -8,7 +8,7 @@ import typer
 from xlgrid.cli.options import EncoderFolder, Output, RunFolder, TokenizerFolder, folder_of
 from xlgrid.warm import MODELS
 
-# What each command imports when it runs.
+# Command -> the modules that it imports when it runs.
 LIBRARIES = {"attention": ("xlgrid.papers.foroutan2023.compare", "tokenizers", *MODELS)}
 
 
@@ -38,8 +38,8 @@ def attention(
 
 
 def by_target(option: str, values: list[str]) -> dict[str, Path]:
-    """Target -> path, of values TARGET=PATH."""
+    """Target -> path, from values of the form TARGET=PATH."""
     pairs = [value.partition("=") for value in values]
     if wrong := [value for value, (_, equals, path) in zip(values, pairs, strict=True) if not (equals and path)]:
-        raise ValueError(f"--{option} takes TARGET=PATH, such as en-fr={wrong[0]}, got {wrong[0]!r}")
+        raise ValueError(f"--{option} must be TARGET=PATH, such as en-fr={wrong[0]}, got {wrong[0]!r}")
     return {target: Path(path) for target, _, path in pairs}

@@ -1,10 +1,11 @@
-"""Attention of the last layer on one example in two targets, and how far the two differ over many examples.
+"""Compare the attention of the last layer on two targets: the matrices of one example, and the divergence over many.
 
-Foroutan et al. (2023, appendix E, figures 4 and 5) compare the two by eye. The number here is of two targets that share
-the context and differ in the question, whose tokens have no counterparts. So a row of attention weights of a context
-token (special tokens included) is taken as a distribution over the tokens of the context and, as one more outcome, the
-question as a whole. Of each such row in each head, the *divergence* is the Jensen-Shannon divergence between the targets
-in bits: 0 if they are the same, 1 if they have nothing in common. Rows of the question are not compared.
+Foroutan et al. (2023, appendix E, figures 4 and 5) compare the matrices by eye. The divergence compares two targets
+with the same context and different questions, whose tokens do not correspond. Therefore, the attention weights of a
+context token (special tokens included) are treated as a distribution over the tokens of the context and, as one further
+outcome, the question as a whole. The *divergence* of such a row in a head is the Jensen-Shannon divergence between the
+targets in bits: 0 if the distributions are the same, 1 if they have no outcome in common. Rows of the question are not
+compared.
 """
 
 import base64
@@ -37,11 +38,12 @@ if TYPE_CHECKING:
 
     from xlgrid.methods import Method
 
-# Examples that are averaged over: the first of the test set.
+# The number of examples over which the divergence is averaged: the first ones of the test set.
 SAMPLES = 500
-# Tokens at once, padding included.
+# The number of tokens in a batch, padding included.
 BUDGET = 4096
-# The rows of attention over which the divergence is averaged: all of the context's, or only the first token's ([CLS]).
+# The rows of attention over which the divergence is averaged: all rows of the context, or only that of the first token
+# ([CLS]).
 ROWS = ("context", "first")
 
 
@@ -56,17 +58,17 @@ def compare(
 ) -> None:
     """Compare the attention of a run on two targets, and write a JSON that `read` reads.
 
-    The weights are computed without dropout, with the masks of evaluation, in full precision. The shortest example is kept
-    to be drawn.
+    The weights are computed without dropout, with the masks of evaluation, in full precision. The file also has the
+    weights of the shortest example, which figures show.
 
     Args:
         run: the folder of the run.
         encoder: the folder of its encoder.
         tokenizer: the folder of the tokenizer of the tokens.
-        tokens: the tokens file of each target; row by row they have the same examples.
+        tokens: the tokens file of each target; the files have the same examples row by row.
         out: the file to write.
-        mlm_runs: the folder of each target's MLM run, of targets that have one.
-        study: the study of the comparison; None for that of the run.
+        mlm_runs: target -> the folder of its MLM run, for targets with an MLM run.
+        study: the study of the comparison; None for the study of the run.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -86,7 +88,7 @@ def compare(
         target: trained.model_of(finished, encoder, parallel, mlm_runs.get(target), target.step).to(device).eval()
         for target, parallel in data.items()
     }
-    # Some methods draw masks of attention in evaluation too.
+    # Some methods also draw random attention masks in evaluation.
     torch.manual_seed(recipe.seed)
     longest = np.maximum(first.lengths, second.lengths)
     shortest = int(chosen[np.argmin(longest[chosen])])
@@ -101,7 +103,7 @@ def compare(
             divergences.append(divergence(*(outcomes(of_target[at], context) for of_target in weights)))
             if row == shortest:
                 drawn = dict(zip(data, (of_target[at] for of_target in weights), strict=True))
-    # Examples × heads, one for each of `ROWS`.
+    # The divergences, [examples, heads], for each of `ROWS`.
     means = torch.stack([rows.mean(-1) for rows in divergences]), torch.stack([rows[:, 0] for rows in divergences])
     loaded = Tokenizer.from_file(str(Path(tokenizer) / "tokenizer.json"))
     record = {
@@ -125,17 +127,17 @@ def compare(
 
 
 def same_contexts(first: Tokens, second: Tokens) -> tuple[Ints, int]:
-    """The first `SAMPLES` rows whose contexts have the same tokens in both, and how many before were left out.
+    """The first `SAMPLES` rows whose contexts have the same tokens in both targets, and the number of skipped rows.
 
-    A context differs where a long input was cut, to make room for a longer question.
+    Contexts differ if a long input was cut to make room for a longer question.
 
     Raises:
-        ValueError: the two are not the same examples, have no context in common, or several inputs an example.
+        ValueError: the targets have different examples, no context in common, or several inputs per example.
     """
     if any(tokens.inputs_per_row > 1 or tokens.examples < len(tokens) for tokens in (first, second)):
         raise ValueError(
-            "attention is compared on tasks with one input per example, but here (with the head "
-            f"{first.head!r}) an example can have several: select another task, or raise its `max_length`"
+            f"attention is compared on tasks with one input per example, but an example can have several with the head "
+            f"{first.head!r}: select another task, or raise its `max_length`"
         )
     if len(first) != len(second):
         raise ValueError(
@@ -153,7 +155,7 @@ def same_contexts(first: Tokens, second: Tokens) -> tuple[Ints, int]:
             break
     if not chosen:
         raise ValueError(
-            f"of {len(first)} examples none has the same context in both targets: name two pairs with one context "
+            f"none of {len(first)} examples has the same context in both targets: name two pairs with the same context "
             "language, such as en-fr and en-ar, of a task with two segments"
         )
     return np.array(chosen), chosen[-1] + 1 - len(chosen) if len(chosen) == SAMPLES else len(first) - len(chosen)
@@ -162,7 +164,7 @@ def same_contexts(first: Tokens, second: Tokens) -> tuple[Ints, int]:
 def last_layer(
     model: "PreTrainedModel", method: "Method", tokens: Tokens, chosen: Ints, segments: bool
 ) -> "torch.Tensor":
-    """Attention weights of the last layer on the examples `chosen`: B × H × L × L."""
+    """The attention weights of the last layer on the examples `chosen`: [B, H, L, L]."""
     import torch
 
     from xlgrid.papers.foroutan2023 import structured
@@ -188,7 +190,7 @@ def last_layer(
 
 
 def outcomes(weights: "torch.Tensor", context: int) -> "torch.Tensor":
-    """The rows of the `context` first tokens over these and the rest as a whole: H × L × L -> H × C × (C + 1)."""
+    """The rows of the first `context` tokens over these tokens and the rest as a whole: [H, L, L] -> [H, C, C + 1]."""
     import torch
 
     rows = weights[:, :context].double()
@@ -196,13 +198,13 @@ def outcomes(weights: "torch.Tensor", context: int) -> "torch.Tensor":
 
 
 def divergence(first: "torch.Tensor", second: "torch.Tensor") -> "torch.Tensor":
-    """Jensen-Shannon divergence in bits between distributions along the last axis, from 0 to 1 (Lin 1991)."""
+    """The Jensen-Shannon divergence in bits between distributions along the last axis, from 0 to 1 (Lin 1991)."""
     import torch
 
     middle = (first + second) / 2
     whole = torch.zeros_like(middle[..., 0])
     for weights in (first, second):
-        # Where a weight is 0, so is its term.
+        # If a weight is 0, its term is 0.
         whole += torch.special.xlogy(weights, weights / middle.clamp(min=torch.finfo(middle.dtype).tiny)).sum(-1) / 2
     return (whole / np.log(2)).clamp(0, 1)
 
@@ -219,11 +221,11 @@ def _drawn(tokens: Tokens, row: int, weights: "torch.Tensor", tokenizer: Any) ->
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """The comparison that `compare` wrote to `path`; `weights` of each example in `drawn` are H × L × L.
+    """The comparison that `compare` wrote to a file. The `weights` of each example in `drawn` are [H, L, L].
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is truncated, or something else.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file is truncated, or is not a comparison.
     """
     path = Path(path)
     try:
@@ -235,7 +237,9 @@ def read(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: run the study to make it") from error
     except (ValueError, binascii.Error, zlib.error) as error:
-        raise Damaged(f"{path} is truncated or is not of attention ({error}): delete it and run again", path) from error
+        raise Damaged(
+            f"{path} is truncated or is not a comparison of attention ({error}): delete it and run again", path
+        ) from error
     return contrast
 
 

@@ -27,7 +27,7 @@ class Contrast(OfGrids, _ContrastAxes):
     """The comparison of a run's attention on two targets.
 
     Raises:
-        ValueError: the source or a target cannot be parsed, or the seed is no number.
+        ValueError: the source or a target cannot be parsed, or the seed is not a number.
     """
 
     __slots__ = ()
@@ -68,5 +68,5 @@ class Contrast(OfGrids, _ContrastAxes):
         if problem := next((problem for cell in self.cells if (problem := cell.problem(plan))), None):
             return problem
         if len({cell.tokenizer(plan) for cell in self.cells}) > 1:
-            return "it compares targets in two tokenizers: leave one of the two out"
+            return "it compares targets with different tokenizers: leave one of the two out"
         return None

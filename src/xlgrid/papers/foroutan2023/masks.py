@@ -1,10 +1,11 @@
-"""The masks of structured attention, drawn by the methods' own code (Foroutan et al. 2023, figures 2 and 3)."""
+"""Figures of the masks of structured attention, computed by the code of the methods (Foroutan et al. 2023, figures 2,
+3)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import Exhibit, Rendering
@@ -19,20 +20,20 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 FIRST = "first"
-# The parts of a matrix; the row and the column of the first token are in neither of the other two.
+# The parts of a matrix. The row and the column of the first token belong to neither of the other two.
 PARTS = ("within a segment", "between the two", "first token")
-# Inches of one cell of a mask.
+# The numbers of tokens of the context, including [CLS], and of the question; and the seed that decides which cells are
+# masked.
+CONTEXT, QUESTION, SEED = 7, 5, 1
+# The size of a cell of a mask in inches.
 CELL = 0.17
 
 
 class Masks(Exhibit):
-    """M1 and M2 of methods with structured attention, as a step of training draws them; needs no results."""
+    """The masks M1 and M2 of methods with structured attention in one training step. The exhibit needs no results."""
 
     kind: Literal["masks"] = "masks"
     methods: tuple[str, ...] = Field(min_length=1, description="methods of the study with structured attention")
-    context: PositiveInt = Field(default=7, description="tokens of the context, the first one, [CLS], included")
-    question: PositiveInt = Field(default=5, description="tokens of the question")
-    seed: NonNegativeInt = Field(1, description="decides which cells are masked")
     is_table: ClassVar[bool] = False
 
     def settings(self, study: "Study") -> list[str]:
@@ -44,17 +45,17 @@ class Masks(Exhibit):
 
     def rendering(self, plan: "Plan") -> Rendering:
         weights = self.weights(plan.study.methods)
-        return Rendering(self.sheet(weights), weights, partial(draw, weights, self.context, self.title))
+        return Rendering(self.sheet(weights), weights, partial(draw, weights, self.title))
 
     def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":
-        """Each weight of each mask of one input in two languages, as a step of training draws it.
+        """The weights of the masks of one input in two languages in one training step.
 
         Args:
             methods: name -> method of the study.
 
         Returns:
-            Columns `method`, `mask` (M1, M2), `query` and `key` (tokens: `first`, then c2, c3, ... of the context, then q1,
-            q2, ... of the question), `kept` (1, or 0 where the weight is masked).
+            A row per weight, with the columns `method`, `mask` (M1, M2), `query` and `key` (the tokens `first`, c2, c3,
+            ... of the context, and q1, q2, ... of the question), and `kept` (1, or 0 if the weight is masked).
         """
         import numpy as np
         import pandas as pd
@@ -62,16 +63,16 @@ class Masks(Exhibit):
 
         from xlgrid.base.arrays import Segments
 
-        length = self.context + self.question
-        tokens = [FIRST, *(f"c{n}" for n in range(2, self.context + 1))]
-        tokens += [f"q{n}" for n in range(1, self.question + 1)]
+        length = CONTEXT + QUESTION
+        tokens = [FIRST, *(f"c{n}" for n in range(2, CONTEXT + 1))]
+        tokens += [f"q{n}" for n in range(1, QUESTION + 1)]
         rows: list[dict[str, Any]] = []
         for name in self.methods:
             method = methods[name].method
-            segments = Segments(np.array([self.context]), ("a", "b"), np.array([[0, 1]], np.int16), length)
-            # Drawing a figure must not change what others draw from this generator.
+            segments = Segments(np.array([CONTEXT]), ("a", "b"), np.array([[0, 1]], np.int16), length)
+            # A figure must not change the state of torch's global generator.
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.seed)
+                torch.manual_seed(SEED)
                 masks = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
             for which, mask in zip(method.masks, masks, strict=False):
                 rows += [
@@ -82,7 +83,7 @@ class Masks(Exhibit):
         return pd.DataFrame(rows)
 
     def sheet(self, weights: "pd.DataFrame") -> "Sheet":
-        """A table of the share of weights that each mask keeps, in percent, from the weights that `weights` returns."""
+        """A table of the share of weights that each mask keeps, in percent, from the result of `weights`."""
         from xlgrid.exhibits.drawing.sheet import Sheet, number
 
         questions = weights[["query", "key"]].map(lambda token: token[0] == "q")
@@ -93,19 +94,19 @@ class Masks(Exhibit):
         texts = [number(100 * n / of, 0) for n, of in zip(entries["sum"], entries["size"], strict=True)]
         hover = [f"{n} of {of} cells" for n, of in zip(entries["sum"], entries["size"], strict=True)]
         notes = (
-            f"Cells that are not masked, in percent, for a context of {self.context} tokens, a question of {self.question}, "
-            f"and seed {self.seed}; first token: its row and its column."
+            f"Cells that are not masked, in percent, for a context of {CONTEXT} tokens, a question of {QUESTION}, "
+            f"and seed {SEED}; first token: its row and its column."
         )
         entries = entries.assign(text=texts, state="complete", hover=hover)
         return Sheet(self.title, self.caption, notes, ("method", "mask"), [(part,) for part in PARTS], entries)
 
 
-def draw(weights: "pd.DataFrame", context: int, title: str = "") -> "Axes":
-    """A panel for each mask, queries as rows and keys as columns: black where attention is, white where it is masked.
+def draw(weights: "pd.DataFrame", title: str = "") -> "Axes":
+    """Draw a panel for each mask, with queries as rows and keys as columns. Cells with attention are black, masked
+    cells are white.
 
     Args:
-        weights: as `Masks.weights` returns them.
-        context: tokens of the context.
+        weights: the result of `Masks.weights`.
 
     Returns:
         The first panel.
@@ -132,7 +133,7 @@ def draw(weights: "pd.DataFrame", context: int, title: str = "") -> "Axes":
         kept = panel.pivot(index="query", columns="key", values="kept").reindex(index=tokens, columns=tokens)
         ax.pcolormesh(kept.to_numpy(), cmap=shades, vmin=0, vmax=1, edgecolors=plots.FAINT, linewidth=0.4)
         ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
-        plots.name_tokens(ax, tokens, context, 7)
+        plots.name_tokens(ax, tokens, CONTEXT, 7)
         ax.set_title(f"{method}: {mask}", loc="left", fontsize=9)
     handles = [Patch(facecolor=colour, edgecolor=plots.INK, linewidth=0.8) for colour in ("black", "white")]
     plots.title_above(figure, title, 0.55)

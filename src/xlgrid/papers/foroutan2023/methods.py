@@ -1,14 +1,15 @@
 """The two methods of structured self-attention (Foroutan et al. 2023, section 4.1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from xlgrid.base.arrays import Ints, Segments
 from xlgrid.heads.families import BERT, FAMILIES
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods.bitfit import BitFit, without_biases
-from xlgrid.methods.method import Method, check_choice, check_fits, of_encoders_only
+from xlgrid.methods.method import Method, check_fits, of_encoders_only
 
 if TYPE_CHECKING:
     import torch
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Structured(Method):
-    """A method with structured self-attention, whose option `tune` names the parameters that train."""
+    """A method with structured self-attention. Its option `tune` selects the parameters that train."""
 
     # The names of the masks of a layout, in their order.
     masks: ClassVar[tuple[str, ...]]
@@ -25,29 +26,29 @@ class Structured(Method):
         return self.arrange(tokens.segments(rows), device, training)
 
     def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
-        """The layout of a batch with inputs in two languages; nothing for other batches."""
+        """The layout of a batch with inputs in two languages; empty for other batches."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class StructuredDropout(Structured):
-    """Training does not see some of the attention between context and question (section 4.1, figure 2).
-
-    Attributes:
-        tune: the parameters that train.
-        p_mask: the probability that a cell between context and question is masked (table 11; 0.4 in appendix D.1).
-        bridge: the first token always attends to all tokens, and all tokens attend to it.
-    """
+    """Attention dropout between context and question in training (section 4.1, figure 2)."""
 
     masks: ClassVar[tuple[str, ...]] = ("M1",)
 
-    tune: Literal["bitfit", "full-ft"] = "bitfit"
-    p_mask: float = 0.4
-    bridge: bool = True
-
-    def __post_init__(self) -> None:
-        check_choice(self, "tune", ("bitfit", "full-ft"))
-        check_probability(self.p_mask)
+    tune: Literal["bitfit", "full-ft"] = Field(
+        default="bitfit",
+        description="the parameters that train",
+    )
+    p_mask: float = Field(
+        default=0.4,
+        ge=0,
+        le=1,
+        description="the probability that a cell between context and question is masked (table 11; 0.4 in appendix D.1)",
+    )
+    bridge: bool = Field(
+        default=True,
+        description="whether the first token always attends to all tokens, and all tokens to it",
+    )
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         return misfit(config, self.tune)
@@ -62,49 +63,55 @@ class StructuredDropout(Structured):
         return BitFit().trains(name) if self.tune == "bitfit" else True
 
     def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
-        """The layout of a batch with inputs in two languages in training; evaluation sees all attention."""
+        """The layout of a batch with inputs in two languages in training; evaluation has no masks."""
         if not (training and segments.switched.any()):
             return {}
         return {"layout": layout(segments, device, self.p_mask, bridge=self.bridge)}
 
 
-@dataclass(frozen=True)
 class CrossQuery(Structured):
-    """Attention between context and question, in two languages, has a query of its own, Q_cross (section 4.1, figure 3).
-
-    Attributes:
-        tune: the parameters that train. BitFit's biases include those of Q_cross, as in the authors' code; `query` is
-            Q_cross alone, for MLM runs (section 4.2).
-        swap: the parameters of Q_cross that belong to a pair of languages: its weights (section 4.2), or also its bias.
-        p_mask: the probability that a cell of the other query is masked in training (0.7 in appendix D.2). With 1 the two
-            queries do not interfere.
-        evaluate: the masks of evaluation: `strict`, in which all cells of the other query are masked (the authors' code), or
-            `sampled`, with p_mask as in training (the paper does not say).
-        bridge: the row and the column of the first token have both queries.
-        overlap: in cells with both queries, their exponentials are added (the formula and the code), or halved first.
-    """
+    """A second query, Q_cross, for attention between context and question in two languages (section 4.1, figure 3)."""
 
     masks: ClassVar[tuple[str, ...]] = ("M1", "M2")
 
-    tune: Literal["bitfit", "full-ft", "query"] = "bitfit"
-    swap: Literal["weight", "weight+bias"] = "weight"
-    p_mask: float = 0.7
-    evaluate: Literal["strict", "sampled"] = "strict"
-    bridge: bool = True
-    overlap: Literal["add", "halve"] = "add"
-
-    def __post_init__(self) -> None:
-        check_choice(self, "tune", ("bitfit", "full-ft", "query"))
-        check_choice(self, "swap", ("weight", "weight+bias"))
-        check_choice(self, "evaluate", ("strict", "sampled"))
-        check_choice(self, "overlap", ("add", "halve"))
-        check_probability(self.p_mask)
+    tune: Literal["bitfit", "full-ft", "query"] = Field(
+        default="bitfit",
+        description="the parameters that train. BitFit's biases include the biases of Q_cross, as in the authors' "
+        "code; `query` trains only Q_cross, for MLM runs (section 4.2)",
+    )
+    swap: Literal["weight", "weight+bias"] = Field(
+        default="weight",
+        description="the parameters of Q_cross that belong to a pair of languages: its weights (section 4.2), or also its "
+        "bias",
+    )
+    p_mask: float = Field(
+        default=0.7,
+        ge=0,
+        le=1,
+        description="the probability that a cell of the other query is masked in training (0.7 in appendix D.2). With 1 "
+        "the two queries do not interfere",
+    )
+    evaluate: Literal["strict", "sampled"] = Field(
+        default="strict",
+        description="the masks of evaluation: with `strict`, all cells of the other query are masked (the authors' "
+        "code); with `sampled`, they are masked with p_mask as in training (the paper does not specify this)",
+    )
+    bridge: bool = Field(
+        default=True,
+        description="whether the row and the column of the first token have both queries",
+    )
+    overlap: Literal["add", "halve"] = Field(
+        default="add",
+        description="whether the exponentials of cells with both queries are added (the formula and the code), or "
+        "halved first",
+    )
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         return misfit(config, self.tune)
 
     def install(self, model: "PreTrainedModel") -> None:
-        """Q_cross is at first a copy of Q, so that only the cells with both queries change, which count twice."""
+        """Add Q_cross to all layers. It begins as a copy of Q, so that only cells with both queries change, which count
+        twice."""
         from xlgrid.papers.foroutan2023.structured import install
 
         check_fits(self, model)
@@ -130,15 +137,15 @@ class CrossQuery(Structured):
 
 
 def misfit(config: Mapping[str, Any], tune: str) -> str | None:
-    """As `Method.misfit`, for an option `tune`."""
+    """The result of `Method.misfit` for a value of the option `tune`."""
     if problem := of_encoders_only(config):
         return problem
     kind = config["model_type"]
     if not FAMILIES.get(kind, BERT).attention:
         return (
-            f"structured attention takes the place of the attention function of transformers, which an encoder of type {kind} does not use, "
-            "because the scores of its attention have terms for positions: take an encoder of another type, or the methods full-ft, bitfit "
-            "and madx"
+            f"structured attention replaces the attention function of transformers, which an encoder of type {kind} "
+            "does not use, because its attention scores have terms for positions: use an encoder of another type, or "
+            "the methods full-ft, bitfit and madx"
         )
     if tune != "bitfit":
         return None
@@ -149,8 +156,8 @@ def layout(segments: Segments, device: "torch.device", p_mask: float, **options:
     """The `xlgrid.papers.foroutan2023.structured.Layout` of a batch.
 
     Args:
-        p_mask: the probability that a cell is masked which the strict masks do not have. Torch's generator draws.
-        options: `bridge` and `overlap` of the layout.
+        p_mask: the probability that a cell outside of the strict masks is masked. Torch's generator draws these cells.
+        options: the options `bridge` and `overlap` of the layout.
     """
     import torch
 
@@ -161,13 +168,3 @@ def layout(segments: Segments, device: "torch.device", p_mask: float, **options:
     arrays = segments.contexts, segments.switched
     contexts, switched = (torch.from_numpy(array).to(device, non_blocking=True) for array in arrays)
     return Layout(contexts, switched, unmasked, **options)
-
-
-def check_probability(p_mask: float) -> None:
-    """Check an option.
-
-    Raises:
-        ValueError: `p_mask` is not between 0 and 1.
-    """
-    if not 0 <= p_mask <= 1:
-        raise ValueError(f"option p_mask is a probability, from 0 to 1, got {p_mask!r}")

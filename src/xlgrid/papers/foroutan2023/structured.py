@@ -1,20 +1,21 @@
 """Structured self-attention (Foroutan et al. 2023, section 4.1): a second query between two languages.
 
-An input of two segments in two languages is *switched*. In it, a row of attention weights is, up to its sum,
+An input with two segments in two languages is *switched*. In such an input, a row of attention weights is, up to
+normalization,
 
     M1 * exp(Q K' / sqrt(d)) + M2 * exp(Q_cross K' / sqrt(d))                                              (section 4.1)
 
-where d is the width of a head (as in the authors' code; the paper says "hidden dimension"). M1 always has the cells within
-a segment, M2 the cells between the two segments. The first token is the bridge: its row and its column have both. *Strict*
-masks have no other cells (figure 3a); in *interfering* masks each of the other cells is unmasked by chance (figure 3b).
-Without Q_cross, M1 alone is structured attention dropout (figure 2). An input that is not switched has ordinary attention
-with Q.
+where d is the width of a head (as in the authors' code; the paper says "hidden dimension"). M1 always has the cells
+within a segment, and M2 has the cells between the two segments. The first token is the bridge: its row and its column
+are in both masks. *Strict* masks have no other cells (figure 3a). In *interfering* masks, each of the other cells is
+unmasked at random (figure 3b). Without Q_cross, M1 is structured attention dropout (figure 2). An input that is not
+switched has ordinary attention with Q.
 
-Some layers of ModernBERT let a token attend to tokens within a *window* only. There, the cells outside of the window are in neither
-mask, those of the bridge included.
+In some layers of ModernBERT, a token attends only to tokens within a *window*. The cells outside of the window,
+including cells of the bridge, are then in neither mask.
 
-The masks follow from the lengths of the segments and from torch's generator, on the device of the model, and serve all heads
-and layers.
+The lengths of the segments and torch's generator on the device of the model determine the masks, which are the same for
+all heads and layers.
 """
 
 import math
@@ -32,21 +33,21 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 NAME = "structured"
-# From this many tokens `strict` is no slower than `joint_weights` on a CPU, and faster in evaluation.
+# From this number of tokens, `strict` is not slower than `joint_weights` on a CPU, and faster in evaluation.
 LONG = 256
 Overlap = Literal["add", "halve"]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The segments of a batch, and the cells that masks have besides the strict ones.
+    """The segments of a batch, and the cells that masks have in addition to the strict masks.
 
     Attributes:
         contexts: [B], the number of tokens of the first segment, special tokens included.
         switched: [B], whether the segments are in two languages.
-        unmasked: [B, L, L], the cells that are, by chance, in the mask of the other kind too; None for none.
-        bridge: whether the row and the column of the first token have both masks.
-        overlap: whether the two exponentials of a cell of both masks are added, or halved and added.
+        unmasked: [B, L, L], the random cells that are also in the other mask; None for strict masks.
+        bridge: whether the row and the column of the first token are in both masks.
+        overlap: whether the two exponentials of a cell in both masks are added, or halved and then added.
     """
 
     contexts: Tensor
@@ -54,16 +55,17 @@ class Layout:
     unmasked: Tensor | None = None
     bridge: bool = True
     overlap: Overlap = "add"
-    # All layers ask for the same biases.
+    # The biases are cached, because all layers need the same ones.
     _biases: dict[tuple[int, torch.dtype, int | None], Tensor] = field(default_factory=dict, repr=False)
 
     def second(self, length: int) -> Tensor:
-        """Whether a token is in the second segment of a switched input, [B, L]; the padding of such an input counts as in it."""
+        """Whether a token is in the second segment of a switched input, [B, L]. Padding counts as part of this
+        segment."""
         position = torch.arange(length, device=self.contexts.device)
         return (position >= self.contexts[:, None]) & self.switched[:, None]
 
     def masks(self, length: int) -> tuple[Tensor, Tensor]:
-        """M1 and M2, each [B, L, L], without regard to padding."""
+        """The masks M1 and M2, each [B, L, L], where padding is not masked."""
         second = self.second(length)
         same = second[:, :, None] == second[:, None, :]
         both = torch.zeros_like(same) if self.unmasked is None else self.unmasked
@@ -74,13 +76,14 @@ class Layout:
         return same | both | ~switched, (~same | both) & switched
 
     def biases(self, length: int, real: Tensor | None, dtype: torch.dtype, window: int | None = None) -> Tensor:
-        """The logarithms of M1 and M2 side by side, [B, 1, L, 2 L], in which keys that are padding are masked, and cells of
-        both masks have the logarithm of a half if overlaps are halved.
+        """The logarithms of M1 and M2 side by side, [B, 1, L, 2 L].
+
+        Padding keys are masked. If overlaps are halved, cells in both masks have the logarithm of a half.
 
         Args:
             length: L.
-            real: [B, L], false for padding; the same at every call.
-            window: as for `near`.
+            real: [B, L], false for padding; the same in all calls.
+            window: see `near`.
         """
         if (length, dtype, window) not in self._biases:
             within, across = self.masks(length)
@@ -99,9 +102,9 @@ class Layout:
 
 
 class CrossQuery(nn.Module):
-    """The query projection of a layer with a second one, Q_cross, at first a copy of it: [Q; Q_cross], twice the heads.
+    """The query projection of a layer with a second projection, Q_cross: [Q; Q_cross], with twice the heads.
 
-    The module takes the place of the projection, whose parameters keep their names.
+    Q_cross begins as a copy of Q. The module replaces the projection, whose parameters keep their names.
     """
 
     def __init__(self, query: nn.Linear) -> None:
@@ -116,8 +119,11 @@ class CrossQuery(nn.Module):
 
 
 class PackedCrossQuery(nn.Module):
-    """As `CrossQuery`, of a layer with one projection to queries, keys and values: [Q; Q_cross; K; K; V; V], for such layers take
-    three parts of equal size. `attend` reads one half of the keys and of the values."""
+    """A `CrossQuery` for a layer with one projection to queries, keys and values: [Q; Q_cross; K; K; V; V].
+
+    Such layers split the projection into three parts of equal size. `attend` reads only one half of the keys and of the
+    values.
+    """
 
     def __init__(self, packed: nn.Linear) -> None:
         super().__init__()
@@ -132,13 +138,13 @@ class PackedCrossQuery(nn.Module):
 
 
 def install(model: "PreTrainedModel", cross: bool) -> None:
-    """Have all layers of an encoder attend as `attend` does.
+    """Make all layers of an encoder use `attend`.
 
     Args:
         cross: whether to give the layers a Q_cross.
 
     Raises:
-        ValueError: the encoder is of no family, or of one with an attention of its own.
+        ValueError: the type of the encoder is unknown, or has a separate implementation of attention.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import flash_attention_mask
@@ -156,20 +162,21 @@ def install(model: "PreTrainedModel", cross: bool) -> None:
 
 
 def layers(model: "PreTrainedModel") -> list[Any]:
-    """The attention of each layer of an encoder, with a Q_cross or without.
+    """The attention module of each layer of an encoder, with or without Q_cross.
 
     Raises:
-        ValueError: the encoder is of no family, or of one with an attention of its own.
+        ValueError: the type of the encoder is unknown, or has a separate implementation of attention.
     """
     family = family_of(model)
-    # Types with an attention of their own never call the function that `install` registers.
+    # Types with a separate implementation of attention do not call the function that `install` registers.
     has_function = bool(family.attention) and getattr(model, "_supports_attention_backend", True)
     attentions = [part(layer, family.attention) for layer in layers_of(model)] if has_function else []
     projections = [part(attention, family.query) for attention in attentions]
     if not attentions or not all(isinstance(each, nn.Linear | CrossQuery | PackedCrossQuery) for each in projections):
         known = sorted(name for name, family in FAMILIES.items() if family.attention)
         raise ValueError(
-            f"structured attention is for encoders of the types {', '.join(known)}, got {model.config.model_type}: take one of these"
+            f"structured attention needs an encoder of type {', '.join(known)}, got {model.config.model_type}: use one "
+            "of these types"
         )
     return attentions
 
@@ -184,14 +191,15 @@ def weights(
     """The attention weights of a layer without dropout, which the fused calls of `attend` do not return.
 
     Args:
-        layer: one of `layers`.
+        layer: an element of `layers`.
         hidden: [B, L, hidden size], the input of the layer.
         real: [B, L], false for padding; None for a batch without padding.
-        layout: as for `attend`.
-        rotary: the cosines and sines with which the layer rotates queries and keys, each [1, L, d]; None if it does not.
+        layout: see `attend`.
+        rotary: the cosines and sines with which the layer rotates queries and keys, each [1, L, d]; None for layers
+            without rotation.
 
     Returns:
-        [B, H, L, L]: rows are queries and sum to 1; columns are keys. The weights of both queries are added.
+        [B, H, L, L], where rows are queries and sum to 1, and columns are keys. The weights of both queries are added.
     """
 
     family = FAMILIES.get(layer.config.model_type, BERT)
@@ -224,7 +232,7 @@ def weights(
 
 
 def near(length: int, window: int | None, device: torch.device) -> Tensor | None:
-    """Whether two tokens are fewer than `window` tokens apart, [L, L]; None if all tokens are, or if there is no window."""
+    """Whether two tokens are fewer than `window` tokens apart, [L, L]; None if all tokens are, or without a window."""
     if window is None or length <= window:
         return None
     position = torch.arange(length, device=device)
@@ -232,12 +240,12 @@ def near(length: int, window: int | None, device: torch.device) -> Tensor | None
 
 
 def visible(length: int, real: Tensor | None, window: int | None, device: torch.device) -> Tensor | None:
-    """The keys that a query sees without a layout, [B or 1, 1, L or 1, L]; None if it sees all keys.
+    """The keys that a query attends to without a layout, [B or 1, 1, L or 1, L]; None for all keys.
 
     Args:
         length: L.
         real: [B, L], false for padding; None for a batch without padding.
-        window: as for `near`.
+        window: see `near`.
     """
     mask = None if real is None else real[:, None, None]
     if (nearby := near(length, window, device)) is None:
@@ -247,16 +255,20 @@ def visible(length: int, real: Tensor | None, window: int | None, device: torch.
 
 
 def _itself(mask: Tensor) -> Tensor:
-    """The cells of each token with itself, [L, L]. Padding far from all tokens attends to itself, because a row without cells has no
-    weights, and what is no number would spread to other rows of the next layer."""
+    """The cells of each token with itself, [L, L].
+
+    Padding far from all tokens attends to itself, because a row without cells would have NaN as its weights, which
+    would spread to other rows in the next layer.
+    """
     return torch.eye(mask.shape[-2], dtype=torch.bool, device=mask.device)
 
 
 def _separated(layer: Any, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-    """Q, Q_cross or None, keys and values, each [B, H, L, d], from what a layer has projected, [B, heads, L, d]."""
+    """Q, Q_cross (None without it), keys and values, each [B, H, L, d], from the projections of a layer, [B, heads, L,
+    d]."""
     if getattr(layer, "has_packed_cross", False):
         key, value = (states[:, : states.shape[1] // 2] for states in (key, value))
-    # The heads of EuroBERT share keys and values in groups.
+    # Groups of heads of EuroBERT share keys and values.
     if (group := getattr(layer, "num_key_value_groups", 1)) > 1:
         key, value = (states.repeat_interleave(group, 1) for states in (key, value))
     q, q_cross = query.chunk(2, 1) if query.shape[1] > key.shape[1] else (query, None)
@@ -275,18 +287,18 @@ def attend(
     sliding_window: int | None = None,
     **ignored: Any,
 ) -> tuple[Tensor, None]:
-    """An attention function of transformers.
+    """Structured attention, with the interface of an attention function of transformers.
 
     Args:
-        module: the attention of a layer.
-        query: [B, H, L, d], or [B, 2 H, L, d] with the heads of Q_cross after those of Q.
-        key, value: [B, H, L, d]; fewer heads where heads share them, or twice as many after a `PackedCrossQuery`.
+        module: the attention module of a layer.
+        query: [B, H, L, d], or [B, 2 H, L, d] with the heads of Q_cross after the heads of Q.
+        key, value: [B, H, L, d]; fewer heads if heads share them, or twice as many after a `PackedCrossQuery`.
         attention_mask: [B, L], true for real tokens.
         layout: an argument of the model's forward; without it, no input is switched.
-        sliding_window: as `window` of `near`.
+        sliding_window: see `window` of `near`.
 
     Returns:
-        [B, L, H, d].
+        The states of the heads, [B, L, H, d], and None.
     """
     q, q_cross, key, value = _separated(module, query, key, value)
     length, real = key.shape[2], None if attention_mask is None else attention_mask.bool()
@@ -300,7 +312,7 @@ def attend(
         out = strict(q, q_cross, key, value, real, layout, scaling, dropout, sliding_window)
     else:
         joint = joint_weights(q, q_cross, key, layout.biases(length, real, q.dtype, sliding_window), scaling)
-        # Dropout draws once for each cell, as in the authors' code, also where a cell has both queries.
+        # Dropout draws once for each cell, even for cells with both queries, as in the authors' code.
         out = drop(joint, dropout) @ value
     return out.transpose(1, 2).contiguous(), None
 
@@ -316,12 +328,13 @@ def strict(
     dropout: float,
     window: int | None = None,
 ) -> Tensor:
-    """Attention of two queries under strict masks, [B, H, L, d], in one fused call with queries and keys of 2 d + 8 numbers.
+    """The attention of two queries with strict masks, [B, H, L, d], in one fused call with queries and keys of 2 d + 8
+    numbers.
 
-    A row has one query for the keys of the first segment and the other for those of the second: both queries, side by side, meet
-    keys of which one half is zero. Only the bridge has both queries in a cell. In its column a row has the score
-    log(exp(q k') + exp(q_cross k')), one more number of the row, for which the first key has a one and zeros elsewhere. Its
-    row comes from `joint_weights`.
+    A row has one query for the keys of the first segment and the other query for the keys of the second. Both queries
+    are concatenated, and one half of each key is zero. Only cells of the bridge have both queries. In its column, a row
+    has the score log(exp(q k') + exp(q_cross k')): an additional number of the query, for which the first key has a one
+    and all other keys a zero. The row of the bridge comes from `joint_weights`.
     """
     length = key.shape[2]
     biases = layout.biases(length, real, q.dtype, window)[:, :, :1]
@@ -329,14 +342,14 @@ def strict(
     key = key * scale
     of_q, of_q_cross = q @ key[:, :, :1].mT, q_cross @ key[:, :, :1].mT
     both = torch.logaddexp(of_q, of_q_cross) - (math.log(2) if layout.overlap == "halve" else 0)
-    # Kernels of GPUs want a width that is a multiple of 8.
+    # GPU kernels need a width that is a multiple of 8.
     column = pad(torch.where(layout.switched[:, None, None, None], both, of_q), (0, 7))
     first = (torch.arange(length, device=key.device) == 0)[:, None] & layout.bridge
     selector = pad(first.to(key.dtype), (0, 7)).expand_as(column)
     second = layout.second(length)[:, None, :, None]
     queries = torch.cat([torch.where(second, q_cross, q), torch.where(second, q, q_cross), column], -1)
     keys = torch.cat([key.masked_fill(second | first, 0), key.masked_fill(~second, 0), selector], -1)
-    # The CPU's kernel wants values as wide as the keys.
+    # The CPU kernel needs values that are as wide as the keys.
     values = pad(value, (0, keys.shape[3] - value.shape[3]))
     mask = visible(length, real, window, key.device)
     out = scaled_dot_product_attention(queries, keys, values, mask, dropout, scale=1.0)
@@ -344,12 +357,12 @@ def strict(
 
 
 def joint_weights(q: Tensor, q_cross: Tensor, key: Tensor, biases: Tensor, scale: float) -> Tensor:
-    """The attention weights of two queries, [B, H, L, L]: one softmax over the keys of Q and those of Q_cross, whose weights
-    are then added.
+    """The attention weights of two queries, [B, H, L, L]: the sum of the weights for Q and Q_cross after a joint
+    softmax.
 
     Args:
         q, q_cross, key: [B, H, L, d].
-        biases: [B, 1, L, 2 L], as `Layout.biases` returns them.
+        biases: [B, 1, L, 2 L], the result of `Layout.biases`.
     """
     keys = key.mT * scale
     of_q, of_q_cross = torch.cat([q @ keys, q_cross @ keys], -1).add_(biases).softmax(-1).chunk(2, -1)

@@ -20,7 +20,7 @@ from xlgrid.cli.options import (
 )
 from xlgrid.warm import MODELS
 
-# What each command imports when it runs.
+# Command -> the modules that it imports when it runs.
 LIBRARIES = {"label-data": ("xlgrid.papers.luo2021.labels", *MODELS)}
 
 
@@ -32,7 +32,7 @@ def fetch_unlabelled(
     output: Output,
     columns: Columns = "{}",
 ) -> None:
-    """Read the training set of a task in a language, without labels, which `xlgrid label-data` then gives."""
+    """Read the training set of a task in a language without labels, for `xlgrid label-data`."""
     from xlgrid.papers.luo2021.labels import fetch_unlabelled
 
     fetch_unlabelled(kind, json.loads(source), language, output, lock, json.loads(columns))
@@ -45,11 +45,11 @@ def label_data(
     run: RunFolder,
     encoder: EncoderFolder,
     tokenizer: TokenizerFolder,
-    max_length: Annotated[int, typer.Option(help="the most tokens of an input")],
+    max_length: Annotated[int, typer.Option(help="the maximum number of tokens of an input")],
     output: Output,
     columns: Columns = "{}",
 ) -> None:
-    """Give rows of a task the labels that the model of a run predicts."""
+    """Label rows of a task with the predictions of a run's model."""
     from xlgrid.papers.luo2021.labels import label_data
 
     folders = (folder_of(run), folder_of(encoder), folder_of(tokenizer))

@@ -1,66 +1,83 @@
-"""Choices of an encoder-decoder: the layers of its decoder, the first weights of its cross-attention, and its beam search."""
+"""The options of an encoder-decoder: the layers of its decoder, the first weights of its cross-attention, and beam
+search."""
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from xlgrid.methods.method import Method, check_choice
+from pydantic import Field, field_validator, model_validator
+
+from xlgrid.methods.method import Method
 from xlgrid.papers.luo2021.seq2seq.model import CROSS
 from xlgrid.papers.luo2021.veco.modules import draw_weights
 
 _LAYERS = re.compile("(first|last)-([1-9][0-9]*)")
 
 
-@dataclass(frozen=True)
 class EncoderDecoder(Method):
-    """Trains all weights of an encoder-decoder, whose parts begin with the weights of one encoder (Luo et al. 2021, section 3.2).
+    """Training of all weights of an encoder-decoder whose two parts begin with the weights of the same encoder (Luo et
+    al. 2021, section 3.2)."""
 
-    Attributes:
-        weights: encoder, the weights of the encoder; random, weights that transformers would draw for new layers, so that the
-            encoder gives only the sizes and the tokenizer (the baseline of table 3).
-        decoder: the layers of the encoder with which those of the decoder begin: full, first-N or last-N (table 4 there: the
-            first or last 3 or 6).
-        init: the first weights of cross-attention: random, as transformers draws those of new layers; self, those of the layer's
-            self-attention; cross, those that the encoder stores, as VECO does.
-        tie: embeddings: the words of sources, of targets and of the output share their embeddings (the released code); all: the
-            decoder also shares the other weights of its layers and embeddings with the encoder, and has a cross-attention of
-            its own (the paper).
-        beams: the number of hypotheses that beam search keeps; 1 is greedy search.
-        length_penalty: the score of a hypothesis is its log-likelihood divided by its length to this power.
-        longest: the most tokens of a hypothesis.
-    """
+    weights: Literal["encoder", "random"] = Field(
+        default="encoder",
+        description="the first weights of both parts. `encoder`: the weights of the encoder; `random`: random weights "
+        "as transformers draws them for new layers, so that only the sizes and the tokenizer come from the encoder "
+        "(the baseline of table 3)",
+    )
+    decoder: str = Field(
+        default="full",
+        description="the layers of the encoder with which the layers of the decoder begin: full, first-N or last-N "
+        "(table 4 of the paper: the first or last 3 or 6)",
+    )
+    init: Literal["random", "self", "cross"] = Field(
+        default="random",
+        description="the first weights of cross-attention. `random`: as transformers draws them for new layers; "
+        "`self`: the weights of the layer's self-attention; `cross`: the weights that the encoder stores, as VECO does",
+    )
+    tie: Literal["embeddings", "all"] = Field(
+        default="embeddings",
+        description="the shared weights. `embeddings`: sources, targets and the output share the word embeddings (the "
+        "released code); `all`: the decoder also shares the other weights of its layers and embeddings with the "
+        "encoder, and only its cross-attention is separate (the paper)",
+    )
+    beams: int = Field(
+        default=4,
+        ge=1,
+        description="the number of hypotheses in beam search; 1 is greedy search",
+    )
+    length_penalty: float = Field(
+        default=1.0,
+        description="the exponent of the length by which the log-likelihood of a hypothesis is divided for its score",
+    )
+    longest: int = Field(
+        default=200,
+        ge=1,
+        description="the maximum number of tokens of a hypothesis",
+    )
 
-    weights: Literal["encoder", "random"] = "encoder"
-    decoder: str = "full"
-    init: Literal["random", "self", "cross"] = "random"
-    tie: Literal["embeddings", "all"] = "embeddings"
-    beams: int = 4
-    length_penalty: float = 1.0
-    longest: int = 200
+    @field_validator("decoder")
+    @classmethod
+    def _names_layers(cls, decoder: str) -> str:
+        if decoder != "full" and not _LAYERS.fullmatch(decoder):
+            raise ValueError(f"must be full, first-N or last-N, such as last-6, got {decoder!r}")
+        return decoder
 
-    def __post_init__(self) -> None:
-        if self.decoder != "full" and not _LAYERS.fullmatch(self.decoder):
-            raise ValueError(f"option decoder must be full, first-N or last-N, such as last-6, got {self.decoder!r}")
-        check_choice(self, "weights", ("encoder", "random"))
-        check_choice(self, "init", ("random", "self", "cross"))
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
         if self.weights == "random" and self.init != "random":
             raise ValueError(
-                f"option init: {self.init} begins with weights of the encoder, and `weights: random` leaves these out: set `init: random`, "
-                "or `weights: encoder`"
+                f"option init: {self.init} uses weights of the encoder, but `weights: random` does not: set `init: "
+                "random` or `weights: encoder`"
             )
-        check_choice(self, "tie", ("embeddings", "all"))
-        for name in ("beams", "longest"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"option {name} must be a whole number from 1 up, got {value!r}")
         if self.beams == 1 and self.length_penalty != 1:
             raise ValueError(
-                "option length_penalty ranks the hypotheses of beam search, and `beams: 1` has one: leave it out, or raise `beams`"
+                "option length_penalty ranks the hypotheses of beam search, but `beams: 1` has a single hypothesis: "
+                "leave it out, or raise `beams`"
             )
+        return self
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
-        """An encoder has the layers with which those of the decoder begin."""
+        """A problem with the number of layers that the encoder has for the decoder; None without a problem."""
         if layers := config.get("num_hidden_layers"):
             try:
                 self.layers_of(layers)
@@ -79,10 +96,10 @@ class EncoderDecoder(Method):
         """Change the decoder of an encoder-decoder, in place.
 
         Raises:
-            ValueError: the model has no decoder, the encoder has too few layers, or it stores no cross-attention.
+            ValueError: the model has no decoder, or the encoder has too few layers or stores no cross-attention.
         """
         if not hasattr(model, "decoder"):
-            raise ValueError("method seq2seq is for encoder-decoders: name a task of kind seq2seq or translation")
+            raise ValueError("method seq2seq needs an encoder-decoder: name a task of kind seq2seq or translation")
         if self.weights == "random":
             draw_weights(model, model.config.encoder.initializer_range)
         numbers = self.layers_of(model.config.encoder.num_hidden_layers)
@@ -90,7 +107,7 @@ class EncoderDecoder(Method):
         stack.layer = type(stack.layer)(stack.layer[number] for number in numbers)
         model.config.decoder.num_hidden_layers = len(numbers)
         for place, layer in enumerate(stack.layer):
-            # The cache of a decoder finds the keys and values of a layer by this number.
+            # The decoder's cache finds the keys and values of a layer by this number.
             for module in layer.modules():
                 if hasattr(module, "layer_idx"):
                     module.layer_idx = place
@@ -103,38 +120,39 @@ class EncoderDecoder(Method):
                 share(source, receiver)
         generation = model.generation_config
         generation.num_beams, generation.max_new_tokens = self.beams, self.longest
-        # Greedy search has no use for these settings, and transformers warns of them.
+        # Greedy search does not use these settings, and transformers warns about them.
         generation.early_stopping = self.beams > 1
         generation.length_penalty = self.length_penalty if self.beams > 1 else 1.0
 
     def layers_of(self, layers: int) -> range:
-        """The numbers of the encoder's layers with which those of the decoder begin.
+        """The numbers of the encoder's layers with which the layers of the decoder begin.
 
         Args:
-            layers: how many layers the encoder has.
+            layers: the number of layers of the encoder.
 
         Raises:
-            ValueError: it has too few.
+            ValueError: the encoder has too few layers.
         """
         if not (choice := _LAYERS.fullmatch(self.decoder)):
             return range(layers)
         end, count = choice[1], int(choice[2])
         if count > layers:
             raise ValueError(
-                f"option decoder: {self.decoder} takes {count} layers, and the encoder has {layers}: write {end}-1 to "
+                f"option decoder: {self.decoder} needs {count} layers, but the encoder has {layers}: write {end}-1 to "
                 f"{end}-{layers}, or full"
             )
         return range(count) if end == "first" else range(layers - count, layers)
 
     def _begin_cross_attention(self, model: Any) -> None:
-        """Give cross-attention its first weights. Before, it has the weights that the encoder stores, or else random ones."""
+        """Set the first weights of cross-attention. Before, it has the weights that the encoder stores, or random
+        ones."""
         import torch
 
         is_empty = model.decoder.device.type == "meta"
         if self.init == "cross" and not model.stores_cross and not is_empty:
             raise ValueError(
-                "option init: cross begins with the cross-attention of the encoder, and the encoder stores none: pre-train it with "
-                "`architecture: veco`, or set `init: self` or `init: random`"
+                "option init: cross uses the cross-attention of the encoder, but the encoder has none: pre-train it "
+                "with `architecture: veco`, or set `init: self` or `init: random`"
             )
         with torch.no_grad():
             for layer in model.decoder.base_model.encoder.layer:
@@ -147,7 +165,8 @@ class EncoderDecoder(Method):
 
 
 def share(source: Any, receiver: Any) -> None:
-    """Let the receiver use the parameters of the source in the place of its parameters of the same names. Its others stay."""
+    """Make the receiver use the parameters of the source instead of its own parameters with the same names. Other
+    parameters of the receiver are unchanged."""
     for name, parameter in source.named_parameters():
         module, _, last = name.rpartition(".")
         setattr(receiver.get_submodule(module), last, parameter)

@@ -11,11 +11,9 @@ from xlgrid.base.names import among
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.data.sources import DerivedData
 from xlgrid.languages.sources import Source
-from xlgrid.plan.explain import refusal
 from xlgrid.products.data import Data, columns_of, settings_of_rows
 from xlgrid.products.product import Inputs, Product, Settings
 from xlgrid.products.train import Run
-from xlgrid.study.axes import with_first
 from xlgrid.tasks import Task
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Teacher(Strict):
-    """The run of the study whose model gives labels to rows that have none."""
+    """The run of the study whose model labels the rows."""
 
     task: str = Field(description="a task of words, with the same labels")
     encoder: str = Field(description="the encoder of the run")
@@ -43,9 +41,9 @@ class Teacher(Strict):
 
 
 class Labelled(DerivedData):
-    """Training sets without labels, in the `languages` that are listed, and the run that labels them (Luo et al. 2021, section 4.1:
-    translations of English sentences, labelled by a model that was trained on English).
+    """Training sets without labels in some `languages`, and the run that labels them.
 
+    Luo et al. (2021, section 4.1) label translations of English sentences with a model that was trained on English.
     Labels in the data are not read.
     """
 
@@ -56,9 +54,9 @@ class Labelled(DerivedData):
     @model_validator(mode="after")
     def _unlabelled(self) -> Self:
         if not self.origin.languages:
-            raise ValueError("`labelled` is for some languages: list them in it as `languages`")
+            raise ValueError("`labelled` applies to some languages: list them as its `languages`")
         if self.origin.labels:
-            raise ValueError("`labelled` has the labels that the run under `by` gives: leave out `labels`")
+            raise ValueError("the labels of `labelled` come from the run under `by`: leave out `labels`")
         return self
 
     def has(self, split: str, language: str) -> bool:
@@ -70,7 +68,8 @@ class Labelled(DerivedData):
     def check_task(self, task: Task) -> None:
         if not task.head.reads_words:
             raise ValueError(
-                f"`labelled` is for tasks with a label for each word, and {task.name} has no labels of words: give the training data as `train`"
+                f"`labelled` needs a task with a label for each word, and {task.name} has no labels of words: give the "
+                "training data as `train`"
             )
 
     def of_rows(self, task: Task) -> Task:
@@ -86,7 +85,7 @@ class Labelled(DerivedData):
         return {"kind": entry.kind, "columns": columns_of(entry), "max_length": entry.max_length}
 
     def problems(self, study: "Study", task: str) -> Iterator[str]:
-        """The run is of a task and a method that can label, and does not train on data that it labels itself."""
+        """The mistakes in the run: its task or method cannot label, or it trains on data that it labels itself."""
         by = self.by
         known: dict[str, Iterable[str]] = {"task": study.tasks, "encoder": study.encoders, "method": study.methods}
         unknown_names = [
@@ -105,8 +104,8 @@ class Labelled(DerivedData):
         if not entry.is_trained or entry.start or parallel:
             reason = "begins with an MLM run" if entry.start else f"reads parallel examples in {parallel}"
             yield (
-                f"by.method: {by.method} {reason if entry.is_trained else 'has no runs'}: name a method that trains, without "
-                "`start` and `parallel`"
+                f"by.method: {by.method} {reason if entry.is_trained else 'has no runs'}: name a method that trains, "
+                "without `start` and `parallel`"
             )
         chain = [by]
         for following in chain:
@@ -115,19 +114,19 @@ class Labelled(DerivedData):
             if by in teachers:
                 names = " -> ".join(f"{each.task} on {each.source}" for each in chain)
                 yield (
-                    f"by.source: the run would train on labels that come from itself ({names}): name a source in none of the "
-                    "languages that `labelled` lists"
+                    f"by.source: the run would train on labels that come from itself ({names}): name a source in none "
+                    "of the languages that `labelled` lists"
                 )
                 break
 
     def problems_of_plan(self, plan: "Plan", task: str) -> Iterator[str]:
-        """The run is one of the study."""
+        """A message if the run is not in the study's grids."""
         users = [run for run in plan.runs if self.by in labellers(plan.study, run.task, run.source.data)]
         teacher = self.by.run(plan.study.name)
         if users and not teacher.is_in(plan):
             yield (
-                f"grids: {users[-1].folder} trains on labels from {teacher.folder}, which no grid has ({refusal(plan, teacher)}): add that "
-                "run to a grid"
+                f"grids: {users[-1].folder} trains on labels from {teacher.folder}, which no grid has "
+                f"({plan.refusal(teacher)}): add that run to a grid"
             )
 
 
@@ -137,7 +136,7 @@ class Unlabelled(Product):
 
     template = "results/{study}/unlabelled/{task}/{language}.parquet"
     stage = "data"
-    # The second rule makes data of these rows.
+    # The second rule labels these rows.
     rules = ("fetch_unlabelled", "label_data")
     study: str
     task: str
@@ -189,6 +188,6 @@ def labelled_in(study: "Study", task: str) -> Labelled | None:
 
 def labellers(study: "Study", task: str, source: Source) -> list[Teacher]:
     """The runs that label training data of the runs of a task on a source, or of the runs with which these begin."""
-    names = [study.entry(name, "train")[0] for name in with_first(study, [task])]
+    names = [study.entry(name, "train")[0] for name in study.with_first([task])]
     found = [labelled for name in names if (labelled := labelled_in(study, name))]
     return list(dict.fromkeys(each.by for each in found if any(map(each.origin.has, source.parts))))

@@ -1,4 +1,4 @@
-"""Labels that a trained model gives to data that have none: the training data of other runs (Luo et al. 2021, section 4.1)."""
+"""Label data with a trained model, as training data of other runs (Luo et al. 2021, section 4.1)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,16 +25,16 @@ def fetch_unlabelled(
     lock: str | Path,
     columns: Columns | Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the training set of a task in a language, without its labels if it has any, as a parquet file.
+    """Write the training set of a task in a language as a parquet file, without any labels.
 
     Args:
-        source: where the rows come from: the fields of an origin (`xlgrid.data.sources.origin_of`).
+        source: the origin of the rows, as its fields (`xlgrid.data.sources.origin_of`).
         lock: the lock file, see `xlgrid.data.lock`.
         columns: the columns of a task that is described by its head.
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: as `xlgrid.data.fetch.read_data`.
+        ValueError: `xlgrid.data.fetch.read_data` raises it.
     """
     write_rows(read_data(origin_of(source), without_answers(task(kind, columns)), language, "train", lock), out)
 
@@ -50,9 +50,10 @@ def label_data(
     out: str | Path,
     columns: Columns | Mapping[str, Any] | None = None,
 ) -> None:
-    """Write data of a task with the labels that the model of a run predicts: a parquet file with the task's columns.
+    """Label data of a task with the predictions of a run's model, and write a parquet file with the task's columns.
 
-    Rows keep their order. The metadata of the file have the run (`labelled_by`) and the digest of its recipe (`digest`).
+    Rows keep their order. The metadata of the file have the run (`labelled_by`) and the digest of its recipe
+    (`digest`).
 
     Args:
         run: the folder of the run.
@@ -61,13 +62,13 @@ def label_data(
         data: the file of rows without labels.
         language: the language of the rows.
         kind: the name of the task that the labelled data are for, or of its head.
-        max_length: the most tokens of an input; longer sentences are labelled window by window.
+        max_length: the maximum number of tokens of an input; longer sentences are labelled window by window.
         out: the file to write.
         columns: the columns of a task that is described by its head.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, the task is not one that a run can label, or the run has other labels or does not fit the
+        ValueError: a file is damaged, runs cannot label the task, or the run has other labels or does not fit the
             encoder.
     """
     import pyarrow as pa
@@ -78,16 +79,17 @@ def label_data(
     recipe, labels = finished.recipe, finished.record["labels"]
     if not described.head.reads_words:
         raise ValueError(
-            f"runs can only label data of tasks with a label for each word, and {kind} is not such a task: name another kind"
+            f"runs can label only data of tasks with a label for each word, and {kind} is not such a task: name "
+            "another kind"
         )
     if list(described.labels) != labels:
         raise ValueError(
-            f"{run} was trained on the labels {', '.join(labels)}, but {kind} has {', '.join(described.labels)}: name a run with "
-            "these labels"
+            f"{run} was trained on the labels {', '.join(labels)}, but {kind} has {', '.join(described.labels)}: name "
+            "a run with these labels"
         )
     table = read_table(data)
     without_answers(described).check(table, str(data))
-    # The label of a word is looked up by a token of the word, so each word needs some label until then.
+    # Predictions are read at the tokens that have labels, so each word gets a placeholder label.
     blank = pa.array([[0] * len(words) for words in table[described.inputs[0]].to_pylist()], pa.list_(pa.int64()))
     with TemporaryDirectory() as folder:
         rows, path = Path(folder, "rows.parquet"), Path(folder, "tokens.arrow")
@@ -97,7 +99,7 @@ def label_data(
         model = trained.model_of(finished, encoder, tokens)
         trained.stack(model, finished.method, tokens, recipe.task)
         arguments = trained.placed(model, recipe.training)
-        # Some methods draw masks of attention in evaluation too.
+        # Some methods also draw random attention masks in evaluation.
         torch.manual_seed(recipe.seed)
         predictions = prediction.predictions_on(model, finished.method, tokens, *arguments)
     predicted = pa.array([words.predicted for words in sentences(tokens, predictions)], pa.list_(pa.int64()))

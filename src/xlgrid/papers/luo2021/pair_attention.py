@@ -1,4 +1,4 @@
-"""Self-attention of encoders on two texts in one input (Luo et al. 2021, figure 1)."""
+"""The self-attention of encoders on two texts in one input (Luo et al. 2021, figure 1)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
 
-# Where a token of a text may attend to.
+# The places to which a token of a text may attend.
 SHARES = ("own text", "other text", "special tokens")
 TEXTS = ("first text", "second text")
-# Inches: one token of a matrix, the shortest side of a matrix, and the room beside and below it.
+# Sizes in inches: a token of a matrix, the shortest side of a matrix, and the room next to it and below it.
 TOKEN, LEAST, ASIDE, BELOW = 0.16, 2.0, 1.1, 1.2
 
 
@@ -33,9 +33,9 @@ class Weights(NamedTuple):
     """The attention of an encoder on an input of two texts.
 
     Attributes:
-        tokens: the tokens of the input, special ones included.
-        text_of: [L], 0 for a token of the first text, 1 for one of the second, -1 for a special token.
-        matrix: [L, L], the mean over the heads of a layer; each row is a query's and sums to 1.
+        tokens: the tokens of the input, special tokens included.
+        text_of: [L], 0 for a token of the first text, 1 for a token of the second text, -1 for a special token.
+        matrix: [L, L], the mean over the heads of a layer. Each row belongs to a query and sums to 1.
     """
 
     tokens: list[str]
@@ -44,7 +44,7 @@ class Weights(NamedTuple):
 
     @property
     def shares(self) -> "NDArray[np.float64]":
-        """[2, 3]: for the tokens of each text, the mean share of their attention to each of `SHARES`."""
+        """[2, 3], the mean share of attention from the tokens of each text to each of `SHARES`."""
         import numpy as np
 
         keys = [self.text_of == 0, self.text_of == 1, self.text_of == -1]
@@ -54,15 +54,15 @@ class Weights(NamedTuple):
 
 
 class PairAttention(Exhibit):
-    """Attention of bare encoders on two texts, such as a sentence and its translation: how much of it stays in a text, and the matrix
-    of one layer.
+    """The attention of encoders without training on two texts, such as a sentence and its translation: the shares
+    within and between the texts, and the matrix of one layer.
 
-    An encoder with cross-attention computes without it here.
+    Cross-attention of an encoder is not used here.
     """
 
     kind: Literal["pair-attention"] = "pair-attention"
     encoders: tuple[str, ...] = Field(min_length=1, description="encoders of the study, each with a row and a picture")
-    texts: tuple[str, str] = Field(description="the two texts, which are one input")
+    texts: tuple[str, str] = Field(description="the two texts, which form one input")
     layer: PositiveInt | Literal["middle"] = Field(
         "middle", description="a layer, counted from 1; middle: the layer at half of their number"
     )
@@ -72,7 +72,7 @@ class PairAttention(Exhibit):
     @model_validator(mode="after")
     def _texts_have_words(self) -> "PairAttention":
         if not all(text.strip() for text in self.texts):
-            raise ValueError("`texts` needs two texts with at least a word each")
+            raise ValueError("`texts` needs two texts with at least one word each")
         return self
 
     def encoders_read(self, study: "Study") -> list[Encoder]:
@@ -84,7 +84,7 @@ class PairAttention(Exhibit):
             entry = study.encoders.get(name)
             scratch = getattr(entry, "scratch", None)
             if entry and entry.modules_of(study):
-                yield f"encoders: {name} has a module for each language, and the input has two: leave it out"
+                yield f"encoders: {name} has a module for each language, but the input has two languages: leave it out"
             if isinstance(scratch, MBart):
                 yield f"encoders: {name} is an encoder-decoder, whose attention is not that of an encoder: leave it out"
             if scratch and isinstance(self.layer, int) and self.layer > scratch.layers:
@@ -99,7 +99,8 @@ class PairAttention(Exhibit):
         return Rendering(self.sheet(weights), self.data(weights), partial(draw, weights, self.title))
 
     def data(self, weights: Mapping[str, Weights | None]) -> "pd.DataFrame":
-        """A row for each encoder, text and place: `encoder`, `text`, `attends_to`, `percent` (NaN for an encoder that is not there)."""
+        """A row for each encoder, text and place, with the columns `encoder`, `text`, `attends_to`, `percent` (NaN if
+        the encoder does not exist yet)."""
         import pandas as pd
 
         rows = [
@@ -121,13 +122,13 @@ class PairAttention(Exhibit):
         for row in self.data(weights).to_dict("records"):
             known = weights[row["encoder"]] is not None
             printed = number(row["percent"], self.digits) if known else "–"
-            text = (printed, "complete" if known else "missing", "" if known else "the encoder is not there yet")
+            text = (printed, "complete" if known else "missing", "" if known else "the encoder does not exist yet")
             keys = {"encoder": row["encoder"], "tokens": row["text"], "column": row["attends_to"]}
             lines.append(keys | dict(zip(PRINTED, text, strict=True)))
         layer = "the layer in the middle" if self.layer == "middle" else f"layer {self.layer}"
         notes = (
-            f"Percent of the attention of the tokens of a text, the mean over these tokens and over all heads of {layer}, on one input of "
-            f"both texts: {self.texts[0]!r} and {self.texts[1]!r}."
+            "Percent of the attention of the tokens of a text, as the mean over these tokens and all heads of "
+            f"{layer}, for one input with both texts: {self.texts[0]!r} and {self.texts[1]!r}."
         )
         columns = [(place,) for place in SHARES]
         return Sheet(self.title, self.caption, notes, ("encoder", "tokens"), columns, pd.DataFrame(lines))
@@ -175,7 +176,7 @@ def attention_on(encoder: Path, texts: tuple[str, str], layer: int | Literal["mi
 
 
 def draw(weights: Mapping[str, Weights | None], title: str = "") -> "Axes":
-    """The matrix of each encoder, black the largest weight, side by side; lines are between the texts.
+    """Draw the matrices of the encoders side by side. The largest weight is black, and lines separate the texts.
 
     Returns:
         The first panel.

@@ -1,4 +1,4 @@
-"""Adapters that others have trained become MLM runs, and runs are exported, in the format of AdapterHub."""
+"""Import published adapters in the format of AdapterHub as MLM runs, and export the adapters of runs in this format."""
 
 import json
 import re
@@ -33,12 +33,12 @@ def import_adapter(
         place: the adapter's folder; with `lock`, a repository on the Hub, owner/name.
         folder: the run's folder.
         revision: the revision of the repository.
-        lock: the file that has the commit of the revision.
+        lock: the lock file with the commit of the revision.
 
     Raises:
-        FileNotFoundError: there is no such folder, or a file of the adapter is missing.
-        ValueError: the encoder lacks its configuration, the method has no adapters, the Hub cannot be reached or does not know the repository, or the weights are
-            damaged or do not fit.
+        FileNotFoundError: the folder does not exist, or a file of the adapter is missing.
+        ValueError: the encoder lacks its configuration, the method has no adapters, the Hub cannot be reached or does
+            not know the repository, or the weights are damaged or do not fit.
     """
     clock = Clock()
     import torch
@@ -78,12 +78,12 @@ def import_adapter(
 
 
 def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path) -> None:
-    """Write the adapter that a run has trained to a folder: that of an MLM run under the name of its
-    source, that of another run under the name of its task.
+    """Write the adapter that a run has trained to a folder. Its name is the source of an MLM run, or the task of
+    another run.
 
     Args:
         run: the run's folder.
-        encoder: the folder of the run's encoder, whose config.json is read.
+        encoder: the folder of the run's encoder; its config.json is read.
         folder: the folder to write.
 
     Raises:
@@ -123,7 +123,7 @@ def fetch(place: str, revision: str = "main", lock: Path | None = None) -> tuple
     """The folder of an adapter and its origin. With `lock`, the adapter is fetched from the Hub at the locked commit.
 
     Raises:
-        FileNotFoundError: there is no such folder.
+        FileNotFoundError: the folder does not exist.
         ValueError: the Hub cannot be reached, or does not know the repository.
     """
     if lock is None:

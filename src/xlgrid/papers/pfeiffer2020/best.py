@@ -1,10 +1,8 @@
-"""The source that transfers best to each target, as a table."""
+"""A table of the source that transfers best to each target."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import Field
 
 from xlgrid.exhibits.exhibit import OfCells, Rendering
 from xlgrid.languages.sources import Source
@@ -17,28 +15,28 @@ if TYPE_CHECKING:
 
 
 class Best(OfCells):
-    """For each target the source that transfers best to it, among those not trained on it, by the mean over seeds."""
+    """A table of the source with the best mean over seeds for each target and method, among sources not trained on this
+    target."""
 
     kind: Literal["best"] = "best"
-    columns: Literal["task", "encoder", "method"] = Field(
-        "method", description="the axis whose values name the columns"
-    )
 
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         return Rendering(self.sheet(cells))
 
     def sheet(self, cells: "pd.DataFrame") -> "Sheet":
-        """A row per target, a column per value of `columns`; each entry is a source and its mean over complete seeds.
+        """A row per target, a column per method; each entry is a source and its mean over complete seeds.
 
-        Sources that are trained on the target, in a mix too, are left out. Among equal sources the first in the study is best.
+        Sources that are trained on the target, alone or in a mix, are left out. If sources have equal means, the first
+        one in the study is best.
 
         Returns:
-            A sheet whose entries have `target`, `column`, `source` ("" where no source has a complete seed), `mean`, `sd`, `next`
-            (the second-best source) and its `next_mean`, `n_sources` (with all of their seeds), `n_sources_expected`.
+            A sheet whose entries have `target`, `column`, `source` ("" if no source has a complete seed), `mean`, `sd`,
+            `next` (the second-best source) and its `next_mean`, `n_sources` (with all of their seeds) and
+            `n_sources_expected`.
 
         Raises:
-            ValueError: the selection is empty, or an entry would mix tasks, encoders, methods or metrics, or metrics of which
-                one is better when higher and one when lower.
+            ValueError: the selection is empty; or an entry would mix tasks, encoders, methods or metrics, or metrics
+                that differ in whether higher is better.
         """
         import pandas as pd
 
@@ -54,31 +52,31 @@ class Best(OfCells):
             raise ValueError(
                 "every selected source is trained on its target: select others, or an exhibit of another kind"
             )
-        higher = {column: units.higher_is_better(part["metric"]) for column, part in others.groupby(self.columns)}
-        scores = stats.entries(others, [self.columns, "source"], "target")
-        scores = scores.rename(columns={"column": "target", self.columns: "column"})
-        order = {name: stats.in_order(chosen, name, self.select) for name in ("target", self.columns)}
+        higher = {column: units.higher_is_better(part["metric"]) for column, part in others.groupby("method")}
+        scores = stats.entries(others, ["method", "source"], "target")
+        scores = scores.rename(columns={"column": "target", "method": "column"})
+        order = {name: stats.in_order(chosen, name, self.select) for name in ("target", "method")}
         rows = [
             {"target": target, "column": column} | _entry(candidates, higher[column], self.digits)
             for target in order["target"]
-            for column in order[self.columns]
+            for column in order["method"]
             if len(candidates := scores[(scores["target"] == target) & (scores["column"] == column)])
         ]
         notes = [
             *about(others),
-            "The source, not trained on the target, with the best mean over complete seeds; in brackets the mean of the next "
-            "minus that of the best.",
+            "The source, not trained on the target, with the best mean over complete seeds; in brackets, the mean of "
+            "the second-best source minus the mean of the best.",
         ]
         if any(row["state"] == "incomplete" for row in rows):
-            notes.append("† not all sources have all of their seeds: another may be better.")
+            notes.append("† some sources lack some of their seeds, so another source may be better.")
         if any(row["state"] == "missing" for row in rows):
             notes.append("– no source has a complete seed.")
-        columns = [(str(column),) for column in order[self.columns]]
+        columns = [(str(column),) for column in order["method"]]
         return Sheet(self.title, self.caption, " ".join(notes), ("target",), columns, pd.DataFrame(rows))
 
 
 def _entry(candidates: "pd.DataFrame", higher_is_better: bool, digits: int) -> dict[str, Any]:
-    """The best of some sources, and what is printed of it."""
+    """The entry of the best of some sources, with its text and hover text."""
     from xlgrid.exhibits.drawing.sheet import PRINTED, number
 
     complete = int((candidates["n_seeds"] == candidates["n_seeds_expected"]).sum())

@@ -1,4 +1,4 @@
-"""The commands about adapters that people share."""
+"""The commands that import and export published adapters."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from xlgrid.cli.options import EncoderFolder, HubLock, Output, RecipeJson, Revision, folder_of
 from xlgrid.warm import MODELS
 
-# What each command imports when it runs.
+# Command -> the modules that it imports when it runs.
 LIBRARIES = {"import-adapter": ("xlgrid.papers.pfeiffer2020.adapters", *MODELS)}
 
 
@@ -32,7 +32,7 @@ def import_adapter(
     revision: Revision = "main",
     lock: HubLock = None,
 ) -> None:
-    """Take an adapter in the layout of AdapterHub as an MLM run, instead of training one."""
+    """Import an adapter in the layout of AdapterHub as an MLM run, instead of training one."""
     from xlgrid.papers.pfeiffer2020.adapters import import_adapter
     from xlgrid.training.recipe import Recipe
 

@@ -1,4 +1,4 @@
-"""The parameters that methods add to encoders, beside a paper's numbers (Pfeiffer et al. 2020, table 5)."""
+"""A table of the parameters that methods add to encoders, with a paper's numbers (Pfeiffer et al. 2020, table 5)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 MILLION = 1e6
-# Column of the table -> column of the CSV and what it is divided by: millions, and percent of the encoder.
+# Column of the table -> column of the CSV, and the divisor of its values.
 COUNTED = {
     "weights (M)": ("weights", MILLION),
     "% of the encoder": ("weights_percent", 1.0),
@@ -34,9 +34,10 @@ class Added(NamedTuple):
     """Parameters that a method adds to an encoder.
 
     Attributes:
-        weights: the number in matrices.
-        biases: the number in everything else.
-        encoder: the number in the encoder without the method, with its embeddings, without a head and a pooler.
+        weights: the number of parameters in matrices.
+        biases: the number of all other parameters.
+        encoder: the number of parameters of the encoder without the method, including its embeddings, without a head
+            and a pooler.
     """
 
     weights: int
@@ -45,7 +46,8 @@ class Added(NamedTuple):
 
 
 class Parameters(Exhibit):
-    """How many parameters methods add to encoders, counted on the methods' own modules; needs no runs or cells."""
+    """A table of the numbers of parameters that methods add to encoders, counted in the modules of the methods. It
+    needs no results."""
 
     kind: Literal["parameters"] = "parameters"
     encoders: tuple[str, ...] = Field(min_length=1, description="encoders of the study")
@@ -63,7 +65,7 @@ class Parameters(Exhibit):
         return [str(self.published.path)] if self.published else []
 
     def encoders_read(self, study: "Study") -> list[Encoder]:
-        """The encoders whose sizes the library does not know."""
+        """The encoders whose sizes are known only from their files."""
         from xlgrid.data.published import HUB
 
         published = {name: study.encoders[name].repository for name in self.encoders}
@@ -71,7 +73,7 @@ class Parameters(Exhibit):
 
     def settings(self, study: "Study") -> list[str]:
         methods = [study.methods[name].model_dump_json() for name in self.methods]
-        # Without defaults, so that a field that encoders get later makes no exhibit again.
+        # Defaults are left out, so that new fields of encoders do not render the exhibit again.
         encoders = [study.encoders[name].model_dump_json(exclude_defaults=True) for name in self.encoders]
         return [*super().settings(study), *methods, *encoders]
 
@@ -87,13 +89,14 @@ class Parameters(Exhibit):
         """The numbers of the exhibit.
 
         Returns:
-            A row per encoder and method: `encoder`, `method`, `weights` (of matrices), `parameters` (biases included),
-            `encoder_parameters`, `weights_percent` and `parameters_percent` (of those), and, with published numbers,
-            `published_millions` and `published_percent` (NaN where the paper has none).
+            A row per encoder and method, with the columns `encoder`, `method`, `weights` (in matrices), `parameters`
+            (including biases), `encoder_parameters`, `weights_percent` and `parameters_percent` (of the encoder's
+            parameters) and, with published numbers, `published_millions` and `published_percent` (NaN if the paper has
+            no number).
 
         Raises:
-            ValueError: a method is not for an encoder, an encoder's size is not known, or the published numbers are damaged
-                or of something else.
+            ValueError: a method does not support an encoder, the size of an encoder is unknown, or the published
+                numbers are damaged or do not match the exhibit.
         """
         import pandas as pd
 
@@ -115,7 +118,7 @@ class Parameters(Exhibit):
         return counted if self.published is None else _with_published(counted, self.published)
 
     def sheet(self, counted: "pd.DataFrame") -> "Sheet":
-        """The numbers, as `counts` returns them, as a table."""
+        """The result of `counts` as a table."""
         import pandas as pd
 
         from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, number
@@ -134,8 +137,8 @@ class Parameters(Exhibit):
         sizes = dict(zip(counted["encoder"], counted["encoder_parameters"], strict=True))
         encoders = ", ".join(f"{encoder} {count / MILLION:.1f}M" for encoder, count in sizes.items())
         notes = (
-            "What one language and one task add, counted on the methods' own modules, without a head. Weights are those of "
-            f"matrices; percentages are of all parameters of the encoder ({encoders})."
+            "The parameters that a language and a task add, counted in the modules of the methods, without a head. "
+            f"Weights are those in matrices; percentages are of all parameters of the encoder ({encoders})."
         )
         if self.published:
             notes += f" Paper: {self.published.path}, as printed."
@@ -153,7 +156,9 @@ def _with_published(counted: "pd.DataFrame", published: Published) -> "pd.DataFr
     try:
         paper = paper.astype(float)
     except ValueError as error:
-        raise ValueError(f"{published.path}: {error}, where a number should be: leave out rows without one") from error
+        raise ValueError(
+            f"{published.path}: {error}, but expected a number: leave out rows without a number"
+        ) from error
     names = published.names
     keys = [
         (names.get("encoder", {}).get(encoder, encoder), names.get("method", {}).get(method, method))
@@ -171,20 +176,21 @@ def _with_published(counted: "pd.DataFrame", published: Published) -> "pd.DataFr
 
 
 def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | int | str | bool]) -> Added:
-    """Count what a method adds to an encoder, whether it trains or not.
+    """Count the parameters that a method adds to an encoder, including parameters that do not train.
 
     Args:
-        base, options: of the method, see `xlgrid.methods.make`.
+        config: the configuration of the encoder.
+        base, options: see `xlgrid.methods.make`.
 
     Raises:
-        ValueError: there is no such method, or it is not for this encoder.
+        ValueError: the method does not exist, or does not support this encoder.
     """
     from xlgrid.heads import HEADS
     from xlgrid.methods import make
     from xlgrid.models.load import shapes
 
     model = shapes(config, HEADS["token"])
-    # By numbers, for a method may give a module another name.
+    # Only numbers are compared, because a method may rename a module.
     matrices, others = _split(model)
     encoder = sum(p.numel() for p in model.base_model.parameters())
     make(base, options).install(model)
@@ -193,6 +199,6 @@ def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | i
 
 
 def _split(model: "PreTrainedModel") -> tuple[int, int]:
-    """Parameters in matrices, and all others."""
+    """The number of parameters in matrices, and the number of all other parameters."""
     sizes = [(p.dim() > 1, p.numel()) for p in model.parameters()]
     return sum(size for matrix, size in sizes if matrix), sum(size for matrix, size in sizes if not matrix)

@@ -95,5 +95,7 @@ def test_parts_have_no_columns_to_rename() -> None:
 
 
 def test_a_language_alone_is_no_pair(files: list[Path]) -> None:
-    with pytest.raises(ValueError, match="bucc compares sentences of two languages, got fr: give a pair such as fr-en"):
+    with pytest.raises(
+        ValueError, match="bucc compares sentences of two languages, got fr: write a pair, such as fr-en"
+    ):
         fetch_data("bucc", SOURCE, "fr", "test", "out.parquet", "lock")

@@ -123,7 +123,7 @@ def test_names_of_ours_are_translated_to_one_or_more_of_the_paper_s_columns() ->
     frame = cells({"encoder": "mini", "task": "logic-probe"})
     names = {"encoder": {"mini": "mbert"}, "task": {"logic-probe": {"dataset": "logic", "method": "probe"}}}
     assert render({}, frame, names=names)["published"].tolist() == [40.0]
-    assert "In this study stand mini for mbert." in shown()
+    assert "This study has mini for mbert." in shown()
 
 
 def test_a_heatmap_of_a_difference_is_compared_too() -> None:

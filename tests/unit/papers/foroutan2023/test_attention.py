@@ -116,5 +116,7 @@ def test_attention_is_of_runs_that_have_both_targets(tmp_path: Path) -> None:
     )
     exhibit = "{kind: attention, title: t, targets: [en, en-fr], select: {source: en-fr}}"
     text = TEXT.replace("groups:\n", f"{other}groups:\n").replace(CURVE, exhibit)
-    with pytest.raises(ValueError, match=r"s.yaml:21: exhibits.curve.select: no run .* has both targets, en and en-fr"):
+    with pytest.raises(
+        ValueError, match=r"s.yaml:21: exhibits.curve.select: no selected run has both targets, en and en-fr"
+    ):
         load_study(write_study(tmp_path, text))

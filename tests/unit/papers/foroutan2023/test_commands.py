@@ -19,5 +19,5 @@ def test_attention_is_compared_on_two_targets(tmp_path: Path) -> None:
 def test_a_path_for_each_target() -> None:
     assert by_target("tokens", ["en=a.arrow", "en-fr=b=c.arrow"]) == {"en": Path("a.arrow"), "en-fr": Path("b=c.arrow")}
     for wrong in ("a.arrow", "en="):
-        with pytest.raises(ValueError, match="--tokens takes TARGET=PATH"):
+        with pytest.raises(ValueError, match="--tokens must be TARGET=PATH"):
             by_target("tokens", [wrong])

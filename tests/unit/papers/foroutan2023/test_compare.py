@@ -179,7 +179,10 @@ def test_only_the_first_samples_are_looked_at(folder: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     ("ids", "message"),
-    [(lambda ids: ids[:5], "12 and 5 examples"), (lambda ids: [[1, *row[1:]] for row in ids], "none has the same")],
+    [
+        (lambda ids: ids[:5], "12 and 5 examples"),
+        (lambda ids: [[1, *row[1:]] for row in ids], "none of 12 examples has the same"),
+    ],
 )
 def test_targets_without_a_context_in_common_are_refused(folder: Path, tmp_path: Path, ids: Any, message: str) -> None:
     other = ids(rows("en-ar"))
@@ -191,11 +194,13 @@ def test_targets_without_a_context_in_common_are_refused(folder: Path, tmp_path:
 def test_a_damaged_file_is_named(folder: Path, tmp_path: Path, spoil: Any) -> None:
     compare(folder, tmp_path / "a.json")
     (tmp_path / "a.json").write_text(spoil((tmp_path / "a.json").read_text()))
-    with pytest.raises(ValueError, match=r"a\.json is truncated or is not of attention .* delete it"):
+    with pytest.raises(ValueError, match=r"a\.json is truncated or is not a comparison of attention .* delete it"):
         attention.read(tmp_path / "a.json")
 
 
 def test_attention_is_not_compared_over_several_inputs() -> None:
     tokens = SimpleNamespace(inputs_per_row=2, head="choice")
-    with pytest.raises(ValueError, match=r"one input per example, but here .*'choice'.* can have several"):
+    with pytest.raises(
+        ValueError, match=r"one input per example, but an example can have several with the head 'choice'"
+    ):
         attention.same_contexts(tokens, tokens)  # type: ignore[arg-type]

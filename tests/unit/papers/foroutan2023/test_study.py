@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections import Counter
-from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
@@ -226,7 +225,7 @@ def test_every_switch_of_the_open_choices_exists(paper: str) -> None:
             *(f"options.{name}" for kind in ("lot", "mlm") for name in TASKS[kind].Options.model_fields),
         },
         "text": set(TextSettings.model_fields),
-        "options": {field.name for method in ALL_METHODS.own.values() for field in fields(method)},
+        "options": {name for method in ALL_METHODS.own.values() for name in method.model_fields},
         "start": set(Start.model_fields),
         "training": {*Training.model_fields, *ALL_SETTINGS.own, *TrainingEntry.model_fields},
         "grids": set(Grid.model_fields),

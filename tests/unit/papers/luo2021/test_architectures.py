@@ -28,7 +28,7 @@ VECO = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"], "bite
             {"architecture": None},
             r"architecture must be one of plain, .*, got null: name one, or leave it out for plain",
         ),
-        ({"trains": "cross-attention"}, "cross-attention learns nothing by itself from an encoder of random weights"),
+        ({"trains": "cross-attention"}, "cross-attention needs a pre-trained encoder"),
         ({"masked": {"mono": 0.15, "bitexts": 0.25}}, "did you mean 'bitext'"),
         ({"bitext": [], "bitext_task": "opus"}, "bitext_task opus is for pairs, and `bitext` has none"),
     ],
@@ -50,7 +50,7 @@ PAPER = {
     [
         ({"kind": "bert"}, "kind"),
         ({"masked": {"mono": 0.2}}, "write `share` in `denoising`, or set its `noise: tokens`"),
-        ({"denoising": {"noise": "tokens", "span": 2.0}}, "reads the shares of `masked`, and not span"),
+        ({"denoising": {"noise": "tokens", "span": 2.0}}, "reads the shares of `masked`, not span"),
         ({"denoising": {"nois": "tokens"}}, "did you mean 'noise'"),
     ],
 )

@@ -36,11 +36,11 @@ def test_translations_are_of_pairs_and_by_methods_for_encoder_decoders(tmp_path:
             "method: [full-ft, last]",
             r"grids\.main\.method: last is for encoder-decoders, but task rt",
         ),
-        ("decoder: last-1", "decoder: last", r"methods\.last: option decoder must be full, first-N or last-N"),
+        ("decoder: last-1", "decoder: last", r"methods\.last\.options\.decoder: must be full, first-N or last-N"),
         (
             "decoder: last-1",
             "decoder: last-9",
-            r"grids\.mt: method last, encoder mini: option decoder: last-9 takes 9 layers, and the encoder has",
+            r"grids\.mt: method last, encoder mini: option decoder: last-9 needs 9 layers, but the encoder has",
         ),
     ],
 )
@@ -57,7 +57,7 @@ def test_a_mistake_about_encoder_decoders_is_named(tmp_path: Path, old: str, new
         (
             "bitfit: {}",
             "bitfit: {base: queries}",
-            r"grids\.mt: method bitfit, encoder mini: the method is for encoders, .* is an encoder-decoder: take full-ft",
+            r"grids\.mt: method bitfit, encoder mini: the method is for encoders, .* is an encoder-decoder: use full-ft",
         ),
         ("[qa1-qb1], target", "[en-qb1], target", r"grids\.mt: task mt cannot be generated in en"),
         ("n: 100}}\n  rt", "bleu_tokenizer: 13b}}\n  rt", "unknown tokenizer of sacrebleu '13b', did you mean '13a'"),

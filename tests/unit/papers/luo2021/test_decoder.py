@@ -105,49 +105,37 @@ def test_a_model_of_random_weights_has_the_sizes_of_the_encoder_alone(encoder: P
 
 
 def test_random_weights_leave_no_cross_attention_to_begin_with() -> None:
-    with pytest.raises(ValueError, match=r"init: cross begins with weights of the encoder, and `weights: random`"):
+    with pytest.raises(ValueError, match=r"init: cross uses weights of the encoder, but `weights: random`"):
         make("seq2seq", {"weights": "random", "init": "cross"})
 
 
 def test_the_encoders_own_cross_attention_has_to_be_there(tmp_path: Path) -> None:
     encoder = write_encoder(tmp_path / "plain", "xlmr", cross=False)
-    with pytest.raises(ValueError, match=r"init: cross .* the encoder stores none: .*`architecture: veco`, or set"):
+    with pytest.raises(ValueError, match=r"init: cross .* the encoder has none: .*`architecture: veco`, or set"):
         installed(encoder, init="cross")
     installed(encoder, init="self")
 
 
 def test_a_decoder_with_more_layers_than_the_encoder_is_refused(encoder: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"last-6 takes 6 layers, and the encoder has 3: write last-1 to last-3, or full"
+        ValueError, match=r"last-6 needs 6 layers, but the encoder has 3: write last-1 to last-3, or full"
     ):
         installed(encoder, decoder="last-6")
 
 
 def test_a_model_without_a_decoder_is_refused(encoder: Path) -> None:
-    with pytest.raises(ValueError, match=r"is for encoder-decoders: name a task of kind seq2seq or translation"):
+    with pytest.raises(ValueError, match=r"needs an encoder-decoder: name a task of kind seq2seq or translation"):
         make("seq2seq", {}).install(load_model(encoder, HEADS["token"], 3))
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "problem"),
-    [
-        ("weights", "new", r"option weights must be one of encoder, random, got 'new'"),
-        ("decoder", "last", r"must be full, first-N or last-N, such as last-6, got 'last'"),
-        ("decoder", "middle-3", r"must be full, first-N or last-N"),
-        ("decoder", "last-0", r"must be full, first-N or last-N"),
-        ("init", "stored", r"option init must be one of random, self, cross, got 'stored'"),
-        ("tie", "none", r"option tie must be one of embeddings, all"),
-        ("beams", 0, r"option beams must be a whole number from 1 up, got 0"),
-        ("longest", 2.5, r"option longest must be a whole number from 1 up, got 2.5"),
-    ],
-)
-def test_a_wrong_option_says_what_is_allowed(option: str, value: Any, problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        make("seq2seq", {option: value})
+@pytest.mark.parametrize("decoder", ["last", "middle-3", "last-0"])
+def test_the_layers_of_a_decoder_have_names(decoder: str) -> None:
+    with pytest.raises(ValueError, match=f"decoder: must be full, first-N or last-N, such as last-6, got '{decoder}'"):
+        make("seq2seq", {"decoder": decoder})
 
 
 def test_greedy_search_has_no_hypotheses_to_rank_by_length() -> None:
-    with pytest.raises(ValueError, match="`beams: 1` has one: leave it out, or raise `beams`"):
+    with pytest.raises(ValueError, match="`beams: 1` has a single hypothesis: leave it out, or raise `beams`"):
         make("seq2seq", {"beams": 1, "length_penalty": 0.6})
 
 

@@ -131,9 +131,13 @@ def test_the_rules_that_fetch_and_label_data_share_no_file(tmp_path: Path) -> No
             r"labels that come from itself \(ner on en\+de\): name a source in none",
         ),
         (BY, BY.replace("source: en", "source: fr"), "would train on labels that come from itself"),
-        ("        languages: [fr, de]\n", "", "`labelled` is for some languages: list them"),
-        ("kind: wikiann", "kind: xnli", "`labelled` is for tasks with a label for each word, and xnli has no labels"),
-        (BY, f"{BY}\n        labels: {{PER: B-PER}}", "the labels that the run under `by` gives: leave out `labels`"),
+        ("        languages: [fr, de]\n", "", "`labelled` applies to some languages: list them"),
+        ("kind: wikiann", "kind: xnli", "`labelled` needs a task with a label for each word, and xnli has no labels"),
+        (
+            BY,
+            f"{BY}\n        labels: {{PER: B-PER}}",
+            "the labels of `labelled` come from the run under `by`: leave out `labels`",
+        ),
     ],
 )
 def test_a_run_that_cannot_label_is_told(tmp_path: Path, old: str, new: str, message: str) -> None:

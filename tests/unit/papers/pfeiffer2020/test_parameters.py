@@ -89,7 +89,7 @@ def test_published_numbers_stand_beside_ours_by_the_paper_s_names() -> None:
     [
         ({}, PAPER, "no number for any entry of the exhibit"),
         ({}, "model,method\n", "has no column added_params_millions, percent_of_model: it must have model, method"),
-        ({}, PAPER.replace("0.5", "half"), "'half', where a number should be"),
+        ({}, PAPER.replace("0.5", "half"), "'half', but expected a number"),
     ],
 )
 def test_published_numbers_that_do_not_fit_are_refused(names: dict[str, object], paper: str, message: str) -> None:

@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections import Counter
-from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 
@@ -273,7 +272,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
     known = {
         "scratch": {*Modular.model_fields},
         "training": {*Training.model_fields},
-        "options": {option.name for method in (XMod, MadX) for option in fields(method)},
+        "options": {*XMod.model_fields, *MadX.model_fields},
         "start": {*Start.model_fields},
         "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in MlmOptions.model_fields)},
         "text": {*TextSettings.model_fields},

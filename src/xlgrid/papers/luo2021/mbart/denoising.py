@@ -1,13 +1,13 @@
-"""The pre-training objective of mBART: a decoder writes a text from a damaged copy of it (Liu et al. 2020, section 2.2), and the
-translation of a text from a damaged copy (Luo et al. 2021, section 7).
+"""The pre-training objective of mBART: the decoder restores a text from a damaged copy (Liu et al. 2020, section 2.2),
+or writes the translation of a damaged text (Luo et al. 2021, section 7).
 
-With a text x, its damaged copy g(x), and its translation y, training minimises
+For a text x, its damaged copy g(x), and its translation y, training minimises
 
-    -log P(x | g(x))                        of a text in one language
-    -log P(y | g(x)) - log P(x | g(y))      of bitext
+    -log P(x | g(x))                        for a text in one language
+    -log P(y | g(x)) - log P(x | g(y))      for bitext
 
-each as the mean over all predicted tokens of a step. A text is in the layout of mBART: `text </s> language`; the decoder reads
-`language text </s>` and predicts the token after each of these.
+each as the mean over all predicted tokens of a step. A text has the layout of mBART, `text </s> language`. The decoder
+reads `language text </s>` and predicts the token after each of these tokens.
 """
 
 from collections.abc import Mapping
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 
 class Denoising(Strict):
-    """How texts are damaged, and what the decoder predicts. The defaults are those of Liu et al. 2020, section 2.2."""
+    """The noise in texts, and the tokens that the decoder predicts. The defaults follow Liu et al. 2020, section
+    2.2."""
 
     noise: Literal["spans", "tokens"] = Field(
         default="spans",
-        description="spans: each of several spans of tokens becomes one mask, and a span of no tokens puts a mask between two tokens; "
-        "tokens: single tokens are masked as in MLM, with the shares of `masked` (the masked sequence of Luo et al. 2021, section 7)",
+        description="spans: each of several spans of tokens becomes one mask, and an empty span inserts a mask "
+        "between two tokens; tokens: single tokens are masked as in MLM, with the shares of `masked` (the masked "
+        "sequence of Luo et al. 2021, section 7)",
     )
-    share: float = Field(
-        default=0.35, gt=0, lt=1, description="with spans: the share of a text's tokens that the spans have"
-    )
+    share: float = Field(default=0.35, gt=0, lt=1, description="with spans: the share of a text's tokens in spans")
     span: float = Field(
         default=3.5, gt=0, le=100, description="with spans: the mean of the Poisson distribution of their lengths"
     )
@@ -53,8 +53,8 @@ class Denoising(Strict):
     )
     predict: Literal["all", "masked"] = Field(
         default="all",
-        description="for a text in one language, the decoder predicts all tokens (Liu et al. 2020), or those that are masked (Luo et al. "
-        "2021); it predicts all tokens of a translation",
+        description="for a text in one language, the decoder predicts all tokens (Liu et al. 2020), or only the masked "
+        "tokens (Luo et al. 2021); it always predicts all tokens of a translation",
     )
 
     @model_validator(mode="after")
@@ -62,7 +62,7 @@ class Denoising(Strict):
         idle = " and ".join(name for name in ("share", "span") if name in self.model_fields_set)
         if self.noise == "tokens" and idle:
             raise ValueError(
-                f"`noise: tokens` reads the shares of `masked`, and not {idle}: leave out {idle}, or set `noise: spans`"
+                f"`noise: tokens` reads the shares of `masked`, not {idle}: leave out {idle}, or set `noise: spans`"
             )
         return self
 
@@ -71,8 +71,8 @@ class Damaged(NamedTuple):
     """A damaged text.
 
     Attributes:
-        ids: [tokens], the token ids; no more than the text has.
-        is_masked: [tokens of the text], which tokens of the text are masked, at their places there.
+        ids: [tokens], the token ids, at most as many as in the text.
+        is_masked: [tokens of the text], whether each token of the text is masked.
     """
 
     ids: Ints
@@ -84,12 +84,12 @@ def damage(
 ) -> Damaged:
     """A damaged copy of a text.
 
-    Special tokens stay. Parts of the text between separators change places before tokens are masked.
+    Special tokens are not masked. Parts of the text between separators are shuffled before tokens are masked.
 
     Args:
         ids: [tokens], a text that ends with a separator.
-        share: the share of tokens to mask, special tokens not counted.
-        generator: draws the noise.
+        share: the share of tokens to mask, without special tokens.
+        generator: the generator that draws the noise.
     """
     order = _permuted(ids, generator) if settings.permute else np.arange(len(ids))
     permuted = ids[order]
@@ -104,7 +104,7 @@ def damage(
 
 
 def _permuted(ids: Ints, generator: np.random.Generator) -> Ints:
-    """[tokens], the places in a text of the tokens of the text with its parts in a random order. Separators stay between parts."""
+    """[tokens], the order of the tokens of a text after its parts are shuffled. Separators stay between parts."""
     is_separator = ids == ids[-1]
     bounds = np.flatnonzero(np.diff(is_separator.astype(np.int8))) + 1
     pieces = np.split(np.arange(len(ids)), bounds)
@@ -119,7 +119,7 @@ def _permuted(ids: Ints, generator: np.random.Generator) -> Ints:
 def _masked_tokens(
     ids: Ints, maskable: Ints, vocabulary: Vocabulary, share: float, generator: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """The text with single tokens masked as in MLM, and the places of these tokens."""
+    """The text with single masked tokens as in MLM, and the places of these tokens."""
     import torch
 
     labels = np.full(len(ids), IGNORED, np.int64)
@@ -132,17 +132,18 @@ def _masked_tokens(
 def _masked_spans(
     ids: Ints, maskable: Ints, mask_id: int, share: float, mean: float, generator: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """The text with one mask in the place of each span, and the places of the tokens that the spans have.
+    """The text with a mask in the place of each span, and the places of the tokens in spans.
 
-    The spans have exactly the share of the tokens that can be masked, rounded, and at least one token. No two spans touch, unless
-    they are more than the gaps between the other tokens. A span with a special token inside becomes a mask on either side of it.
+    The spans have exactly the share of the tokens that can be masked, rounded, and at least one token. Spans do not
+    touch, unless there are more spans than gaps between the other tokens. A span that contains a special token becomes
+    a mask on each side of it.
     """
     if not len(maskable):
         return ids, maskable
     count = max(1, round(share * len(maskable)))
     lengths = np.zeros(0, np.int64)
     while lengths.sum() < count:
-        # About as many spans as are missing; those after the last needed one are dropped below.
+        # This draws about as many spans as are missing. Spans after the last needed one are dropped below.
         lengths = np.append(lengths, generator.poisson(mean, 1 + int((count - lengths.sum()) / mean)))
     totals = lengths.cumsum()
     lengths = lengths[: np.searchsorted(totals, count) + 1]
@@ -150,7 +151,7 @@ def _masked_spans(
     lengths = generator.permutation(lengths)
     gaps = len(maskable) - count + 1
     starts = np.sort(generator.choice(gaps, len(lengths), replace=len(lengths) > gaps))
-    # A span begins after the tokens that stay before it, and after those of earlier spans.
+    # A span begins after the unmasked tokens before it and the tokens of earlier spans.
     starts = starts + lengths.cumsum() - lengths
     span_of = np.full(len(maskable), -1)
     for number, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
@@ -161,8 +162,8 @@ def _masked_spans(
     continues = (spans >= 0) & (spans == np.append(-1, spans[:-1]))
     kept = ~continues
     noisy = np.where(spans >= 0, mask_id, ids)[kept]
-    # A span of no tokens is before the token at its place, or after the last one. A text that became longer might have no
-    # positions, so that there are no more such spans than the other spans have removed tokens.
+    # An empty span is before the token at its place, or after the last token. A longer text might exceed the positions,
+    # so there are at most as many empty spans as tokens that the other spans have removed.
     places = np.append(maskable, maskable[-1] + 1)[starts[lengths == 0]]
     places = generator.permutation(places)[: len(ids) - len(noisy)]
     before = np.append(0, kept.cumsum())[places]
@@ -170,27 +171,28 @@ def _masked_spans(
 
 
 class DenoisingHead(MlmHead):
-    """Denoising of texts and of bitext by an mBART, on the tokens of the head `mlm`. Only pre-training uses it.
+    """Denoising of texts and of bitext by an mBART, for pre-training only. It reads the tokens of the head `mlm`.
 
-    A batch has an input for each row, and then one more for each row of bitext, in which the two texts have changed places. An outcome
-    is `[correct, predicted]`, for the tokens of a row that the decoder predicts from the tokens before them.
+    A batch has an input for each row, followed by a second input for each row of bitext, with the two texts swapped. An
+    outcome is `[correct, predicted]`, over the tokens of a row that the decoder predicts from the tokens before them.
     """
 
     name = PRE_TRAINED
 
     def __init__(self, languages: Mapping[str, int], denoising: Denoising, masked: Masked | None = None) -> None:
-        """What the objective consists of.
+        """Create the head.
 
         Args:
-            languages: code -> token of the language.
-            masked: the shares of masked tokens, for noise of single tokens.
+            languages: code -> the token of the language.
+            denoising: the settings of the objective.
+            masked: the shares of masked tokens, for `noise: tokens`.
         """
         super().__init__(masked)
         self.languages, self.denoising = languages, denoising
 
     def collate(self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu") -> "Batch":
-        """`input_ids` and `attention_mask` of damaged texts, [inputs, longest], and `decoder_input_ids` and `labels`, [inputs, longest
-        target]. Torch's generator draws a seed for each row."""
+        """The tensors `input_ids` and `attention_mask` of damaged texts, [inputs, longest], and `decoder_input_ids` and
+        `labels`, [inputs, longest target]. Torch's generator draws a seed for each row."""
         import torch
 
         return self._batch(tokens, rows, torch.randint(2**62, (len(rows),)).numpy(), device)
@@ -198,7 +200,7 @@ class DenoisingHead(MlmHead):
     def evaluation_batch(
         self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
     ) -> "Batch":
-        """A batch in which the noise of a row depends on its number only."""
+        """A batch in which the noise of a row depends only on the number of the row."""
         return self._batch(tokens, rows, rows, device)
 
     def _batch(self, tokens: Tokens, rows: Ints, seeds: Ints, device: "torch.device | str") -> "Batch":
@@ -241,9 +243,10 @@ class DenoisingHead(MlmHead):
         vocabulary: Vocabulary,
         generator: np.random.Generator,
     ) -> tuple[Ints, Ints, Ints]:
-        """A damaged text, what the decoder reads, and what it predicts; of a text without translation, the text itself.
+        """A damaged text, the input of the decoder, and its labels.
 
         Args:
+            translation: the text that the decoder writes; None: the source.
             language: the token of the language in which the decoder writes.
         """
         settings, is_pair = self.denoising, translation is not None
@@ -258,7 +261,7 @@ class DenoisingHead(MlmHead):
         return np.append(noisy, source_language), np.append(language, target), labels
 
     def scores(self, model: "PreTrainedModel", batch: "Batch") -> tuple["torch.Tensor", "torch.Tensor"]:
-        """Logits over the vocabulary, [predicted tokens, vocabulary], and these tokens."""
+        """The logits at the predicted tokens, [predicted tokens, vocabulary], and the ids of these tokens."""
         inputs, labels = without_labels(batch)
         due = labels != IGNORED
         states = model.base_model(**inputs, use_cache=False).last_hidden_state[due]
@@ -275,13 +278,13 @@ class DenoisingHead(MlmHead):
 
 
 def _text(tokens: Tokens, number: int) -> Ints:
-    """An input without its first token, which is a special one: `text </s>`."""
+    """The token ids of an input without the special token at its beginning: `text </s>`."""
     ids: Ints = np.asarray(tokens.ids(number)[1:], np.int64)
     return ids
 
 
 def _padded(rows: Any, padding: int) -> Ints:
-    """[rows, longest], with padding at the ends."""
+    """Some rows as an array, [rows, longest], with padding at the ends."""
     filled: Ints = np.full((len(rows), max(map(len, rows))), padding, np.int64)
     for at, row in enumerate(rows):
         filled[at, : len(row)] = row

@@ -1,8 +1,8 @@
-"""mBART with the heads `sequence` and `seq2seq` (Liu et al. 2020): models of transformers that read tokens files in mBART's layout.
+"""mBART with the heads `sequence` and `seq2seq` (Liu et al. 2020): models of transformers that read tokens files.
 
 A text in the layout of mBART is `text </s> language`, and its decoder reads `language text </s>`. Tokens files have
-`<s> text </s>`, as XLM-R reads it, and their tokenizer has no tokens of languages. These are the last rows of the embeddings, behind
-those of the tokenizer, in the order of the entry `languages` of config.json.
+`<s> text </s>`, as XLM-R does, and their tokenizer has no tokens of languages. These tokens are the last rows of the
+embeddings, after the tokens of the tokenizer, in the order of the entry `languages` of config.json.
 """
 
 from functools import cache
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
     from xlgrid.heads import Head
 
-# The head of pre-training, and those of the tasks that an mBART is fine-tuned on.
+# The head of pre-training, and the heads of the tasks on which an mBART can be fine-tuned.
 PRE_TRAINED = "denoising"
 FINE_TUNED = ("sequence", "seq2seq")
-# The entry of config.json with the codes of the languages, and the argument of the models' forward with the tokens of languages.
+# The entry of config.json with the codes of the languages, and the argument of the models' forward with the tokens of
+# languages.
 LANGUAGES = "languages"
 
 
 class MBartType(KnownType):
-    """The type of mBART, which has some of the heads."""
+    """The model type of mBART, which supports some of the heads."""
 
     dropout = ("dropout", "attention_dropout", "classifier_dropout")
 
@@ -36,13 +37,16 @@ class MBartType(KnownType):
         if head.name in (PRE_TRAINED, *FINE_TUNED):
             return None
         return (
-            f"an mBART is for tasks with the heads {' and '.join(FINE_TUNED)}, got {head.name}: put the encoder into a grid of its own, "
-            "without the task"
+            f"an mBART supports the heads {' and '.join(FINE_TUNED)}, got {head.name}: put the encoder into a separate "
+            "grid without the task"
         )
 
     def model_class(self, head: "Head") -> Any:
-        """The class of an mBART with a head. That of pre-training is transformers' own; the core asks for it as for any encoder from
-        scratch, with the head `mlm`."""
+        """The class of an mBART with a head.
+
+        For pre-training, this is the class of transformers. The core asks for it with the head `mlm`, as for all
+        encoders from scratch.
+        """
         import transformers
 
         if head.name == "mlm":
@@ -58,15 +62,15 @@ TYPE = MBartType()
 
 
 def language_tokens(config: "PreTrainedConfig") -> dict[str, int]:
-    """Code -> token id, of the languages of an mBART.
+    """The code of each language of an mBART -> the id of its token.
 
     Raises:
-        ValueError: the configuration does not say which languages there are.
+        ValueError: the configuration does not list the languages.
     """
     codes = getattr(config, LANGUAGES, None)
     if not codes:
         raise ValueError(
-            "config.json of the mBART has no `languages`, whose tokens are the last of its embeddings: pre-train one here with "
+            "config.json of the mBART has no list `languages` of the tokens of languages: pre-train an mBART with "
             "`architecture: mbart`"
         )
     first = config.vocab_size - len(codes)
@@ -77,7 +81,7 @@ def languages_of(model: "PreTrainedModel", segments: Segments) -> dict[str, "Ten
     """The argument of the forward of an mBART with a head: the tokens of the languages of both segments, [inputs, 2].
 
     Raises:
-        ValueError: the encoder has no token of a language.
+        ValueError: the encoder has no token for a language.
     """
     import torch
 
@@ -87,20 +91,20 @@ def languages_of(model: "PreTrainedModel", segments: Segments) -> dict[str, "Ten
         code = segments.languages[number]
         if code not in known:
             raise ValueError(
-                f"the mBART has no token of {unknown('language', code, known)}: pre-train one with this language, or leave the "
-                "language out"
+                f"the mBART has no token for {unknown('language', code, known)}: pre-train an mBART with this "
+                "language, or leave the language out"
             )
         tokens[number] = known[code]
     return {LANGUAGES: torch.from_numpy(tokens[segments.language_of]).to(model.device, non_blocking=True)}
 
 
 def in_layout(input_ids: "Tensor", attention_mask: "Tensor", languages: "Tensor", padding: int) -> "Tensor":
-    """Inputs `<s> text </s>` as `text </s> language`, [inputs, longest].
+    """Inputs `<s> text </s>` in the layout `text </s> language`, [inputs, longest].
 
     Args:
-        input_ids, attention_mask: [inputs, longest]; padding is at the ends.
-        languages: [inputs], the token of the language of each.
-        padding: the token of padding.
+        input_ids, attention_mask: [inputs, longest], with padding at the ends.
+        languages: [inputs], the token of the language of each input.
+        padding: the padding token.
     """
     ids = input_ids.roll(-1, 1)
     ids[:, -1] = padding
@@ -110,7 +114,8 @@ def in_layout(input_ids: "Tensor", attention_mask: "Tensor", languages: "Tensor"
 @cache
 def _classifier(known: Any) -> Any:
     class Classifier(known):
-        """Encoder and decoder read the same input, and the label comes from the state in which the decoder predicts the last `</s>`."""
+        """An mBART for classification: encoder and decoder read the same input, and the classifier reads the state in
+        which the decoder predicts the last `</s>`."""
 
         def language_arguments(self, segments: Segments) -> dict[str, "Tensor"]:
             return languages_of(self, segments)
@@ -118,9 +123,10 @@ def _classifier(known: Any) -> Any:
         def forward(
             self, input_ids: "Tensor", attention_mask: "Tensor", languages: "Tensor | None" = None, **others: Any
         ) -> Any:
-            """As of transformers; with `languages`, [inputs, 2], the inputs are those of tokens files."""
+            """The forward of transformers. With `languages`, [inputs, 2], the inputs have the layout of tokens
+            files."""
             if languages is not None:
-                # The language token of a code-switched pair is that of its second text.
+                # A code-switched pair gets the language token of its second text.
                 input_ids = in_layout(input_ids, attention_mask, languages[:, 1], self.config.pad_token_id)
             return super().forward(input_ids, attention_mask=attention_mask, **{"use_cache": False, **others})
 
@@ -132,7 +138,7 @@ def _generator(known: Any) -> Any:
     from xlgrid.papers.luo2021.seq2seq.model import WithTokenizer, usual_generation
 
     class Generator(WithTokenizer, known):
-        """The decoder begins with the token of the language in which it writes."""
+        """An mBART for generation: the decoder begins with the token of the language in which it writes."""
 
         def __init__(self, config: Any, *arguments: Any, **settings: Any) -> None:
             super().__init__(config, *arguments, **settings)
@@ -160,7 +166,8 @@ def _generator(known: Any) -> Any:
             languages: "Tensor | None" = None,
             **others: Any,
         ) -> Any:
-            """As of transformers; with `languages`, [inputs, 2], sources and targets are those of tokens files."""
+            """The forward of transformers. With `languages`, [inputs, 2], sources and targets have the layout of tokens
+            files."""
             import torch
 
             if languages is not None:
@@ -173,7 +180,8 @@ def _generator(known: Any) -> Any:
         def generate(
             self, input_ids: "Tensor", attention_mask: "Tensor", languages: "Tensor | None" = None, **settings: Any
         ) -> Any:
-            """As of transformers; with `languages`, sources are those of tokens files, and no token of a language is generated."""
+            """The method of transformers. With `languages`, sources have the layout of tokens files, and no token of a
+            language is generated."""
             if languages is not None:
                 input_ids = in_layout(input_ids, attention_mask, languages[:, 0], self.config.pad_token_id)
                 settings["decoder_start_token_id"] = languages[:, 1].tolist()

@@ -1,4 +1,5 @@
-"""VECO from scratch: XLM-R with a cross-attention in every layer, which can be left out (Luo et al. 2021, section 2)."""
+"""VECO from scratch: XLM-R with a cross-attention in every layer, which can be left out (Luo et al. 2021, section
+2)."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,20 +20,21 @@ if TYPE_CHECKING:
 
 
 class Veco(Pairs):
-    """VECO: XLM-R with a cross-attention in every layer (Luo et al. 2021). Its rows are pairs (x, y) of bitext or of adjacent segments
-    (section 2.2 there, as all sections below)."""
+    """VECO: XLM-R with a cross-attention in every layer (Luo et al. 2021). It is pre-trained on pairs (x, y) of bitext
+    or of adjacent segments (section 2.2 of the paper, as for all sections below)."""
 
     architecture: Literal["veco"] = Field(description="XLM-R with a cross-attention in every layer")
     kind: Literal["xlmr"] = Field("xlmr", description="the tokenizer is that of XLM-R")
     objective: Literal["ca-mlm", "ca-mlm+tlm"] = Field(
         "ca-mlm+tlm",
-        description="what the encoder learns to predict (section 2.2). ca-mlm: the masked tokens of x and of y, from either alone, and by "
-        "cross-attention from both; ca-mlm+tlm: also, for bitext, those of both in one input",
+        description="the objective (section 2.2). ca-mlm: the encoder predicts the masked tokens of x and of y from "
+        "each alone and, with cross-attention, from both; ca-mlm+tlm: for bitext, it also predicts the masked tokens "
+        "of both in one input",
     )
     s_stream: Literal["self+cross", "cross"] = Field(
         "self+cross",
-        description="the attention of a layer of the stream S: self-attention and cross-attention (section 2.1, and the released decoder), "
-        "or cross-attention alone (equations 6 to 9)",
+        description="the attention of a layer of the stream S: self-attention and cross-attention (section 2.1, and "
+        "the released decoder), or only cross-attention (equations 6 to 9)",
     )
     detach: bool = Field(
         True,
@@ -40,15 +42,15 @@ class Veco(Pairs):
     )
     trains: Literal["all", "cross-attention"] = Field(
         "all",
-        description="with `begin`: the weights that train; cross-attention alone is the first of the two stages of section 4",
+        description="with `begin`: the weights that train; `cross-attention` is the first of the two stages of section 4",
     )
 
     @model_validator(mode="after")
     def _cross_attention_has_an_encoder(self) -> Self:
         if self.trains != "all" and not self.begin:
             raise ValueError(
-                "trains: cross-attention learns nothing by itself from an encoder of random weights: name the encoder that it is added to "
-                "in `begin`, or leave out `trains`"
+                "trains: cross-attention needs a pre-trained encoder: name the encoder to which cross-attention is "
+                "added in `begin`, or leave out `trains`"
             )
         return self
 
@@ -87,6 +89,6 @@ class Veco(Pairs):
         of_first = of_second + (tlm if self._has_tlm else 0.0)
         first, second = plain.training + uncounted, whole.training + 2 * uncounted
         if self.trains != "all":
-            # The gradients of what is frozen: none in the first stream; in the second, those of the inputs alone.
+            # Frozen layers have no gradients in the first stream, and only gradients of their inputs in the second.
             first, second = plain.evaluation + uncounted / 3, second - 2 * plain.passed_trained
         return of_first * first + of_second * second

@@ -1,10 +1,11 @@
-"""The method plug-in: labels from both streams of VECO, with a translation of each input (Luo et al. 2021, section 3.1)."""
+"""The method plug-in: predictions from both streams of VECO, with a translation of each input (Luo et al. 2021, section
+3.1)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.tokens import PARALLEL_IDS, Tokens
@@ -16,29 +17,30 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
 class PlugIn(Method):
-    """Fine-tuning with cross-attention: the head reads [H; S] of the input x, where S attends to H of its parallel example y.
+    """Fine-tuning with cross-attention: the head reads [H; S] of the input x, where S attends to H of its parallel
+    example y.
 
-    All weights train, those of cross-attention included. The parallel example is the same example in another language, in training and
-    in evaluation; of an example in that language it is the example itself.
-
-    Attributes:
-        parallel: the language of the parallel examples.
-        detach: whether H of the parallel example is a constant, as in pre-training. The paper says nothing about it here.
-        shuffled: the share of the examples that get the parallel example of another example, or true for all. With all, as a control, S can tell
-            nothing about the label; a smaller share imitates translations with some errors.
+    All weights train, including the weights of cross-attention. In training and evaluation, the parallel example is the
+    same example in another language; for an example in this language, it is the example itself.
     """
 
-    parallel: str = "en"
-    detach: bool = False
-    shuffled: float = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.shuffled, int | float) or not 0 <= self.shuffled <= 1:
-            raise ValueError(
-                f"option shuffled must be a share of the examples from 0 to 1, or true for all, got {self.shuffled!r}"
-            )
+    parallel: str = Field(
+        default="en",
+        description="the language of the parallel examples",
+    )
+    detach: bool = Field(
+        default=False,
+        description="whether H of the parallel example is a constant, as in pre-training. The paper does not specify "
+        "this for fine-tuning",
+    )
+    shuffled: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="the share of the examples that get the parallel example of another example. With 1, as a "
+        "control, S has no information about the label; a smaller share simulates translations with errors",
+    )
 
     @property
     def parallel_language(self) -> str:
@@ -52,7 +54,7 @@ class PlugIn(Method):
     def install(self, model: "PreTrainedModel") -> None:
         """Add the cross-attention in the folder from which the encoder was loaded, and the inputs from S to the head.
 
-        The weights of the head that read H stay as they are. Torch's generator draws those that read S.
+        The weights of the head that read H are unchanged. Torch's generator draws the weights that read S.
 
         Raises:
             ValueError: the encoder has no cross-attention, or the task's head cannot read two streams.
@@ -64,10 +66,14 @@ class PlugIn(Method):
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         if STREAM in config:
             return of_encoders_only(config)
-        return "the method reads cross-attention, which the encoder lacks: take an encoder from scratch with `architecture: veco`"
+        return (
+            "the method needs cross-attention, which the encoder lacks: use an encoder from scratch with "
+            "`architecture: veco`"
+        )
 
     def passes(self, name: str) -> int:
-        """Cross-attention computes once, in the second stream; all other layers do in both streams, and for the parallel example."""
+        """The number of passes through a parameter: one for cross-attention, which is only in the second stream; all
+        other layers compute both streams and the parallel example."""
         return 1 if is_cross_attention(name) else 3
 
     def forward_arguments(self, tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
@@ -76,11 +82,11 @@ class PlugIn(Method):
 
         if PARALLEL_IDS not in tokens.columns:
             raise ValueError(
-                "the tokens have no parallel examples, which plug-in reads: tokenize the data of the target together with those of "
-                f"{self.parallel}"
+                "the tokens have no parallel examples, which plug-in needs: tokenize the data of the target together "
+                f"with the data in {self.parallel}"
             )
         if self.shuffled:
-            rows = _rows_of_other_examples(tokens, float(self.shuffled))[rows]
+            rows = _rows_of_other_examples(tokens, self.shuffled)[rows]
         other = tokens.columns[PARALLEL_IDS].take(_numbers(rows)).to_pylist()
         longest = max(map(len, other))
         ids, mask = np.full((len(rows), longest), tokens.pad_id), np.zeros((len(rows), longest), np.int64)
@@ -99,8 +105,10 @@ class PlugIn(Method):
 
 
 def _rows_of_other_examples(tokens: Tokens, share: float) -> Ints:
-    """[rows], for each row of a share of the examples the first row of another one of these, which is the one before its own in a
-    random order; for the other rows the rows themselves.
+    """[rows], the row whose parallel example each row gets.
+
+    A share of the examples is put in a random order, and each of them gets the first row of the example before it. All
+    other rows keep their own parallel examples.
 
     Raises:
         ValueError: there is only one example.
@@ -109,9 +117,9 @@ def _rows_of_other_examples(tokens: Tokens, share: float) -> Ints:
     _, first_rows, examples = np.unique(numbers, return_index=True, return_inverse=True)
     if len(first_rows) < 2:
         raise ValueError(
-            "option shuffled gives an example the parallel example of another one, and the data have one example only"
+            "option shuffled gives an example the parallel example of another one, but the data have only one example"
         )
-    # Two examples at least exchange their parallel examples.
+    # At least two examples exchange their parallel examples.
     order = np.random.default_rng(0).permutation(len(first_rows))[: max(2, round(share * len(first_rows)))]
     before = np.arange(len(first_rows))
     before[order] = np.roll(order, 1)

@@ -1,18 +1,18 @@
 """The two streams of VECO (Luo et al. 2021, section 2.1), which share the weights of one XLM-R.
 
-The stream H is XLM-R as it is. In layer l of L, the stream S of an input x with the partner y is
+The stream H is the unchanged XLM-R. In layer l of L, the stream S of an input x with the partner y is
 
     A = LN(S + SelfAttention(S))                 with s_stream: self+cross
     A = S                                        with s_stream: cross
     B = LN(A + CrossAttention(A, H_y, H_y))      queries from A; keys and values from the last layer of H of the partner
     S = LN(B + FeedForward(B))
 
-where S of layer 0 are the embeddings of x. The paper describes S as built on both kinds of attention (section 2.1), and its
-equations 6 to 9 have the cross-attention alone; the released decoder layers have both.
+where S of layer 0 is the embeddings of x. The paper describes S with both kinds of attention (section 2.1), but its
+equations 6 to 9 have only cross-attention; the released decoder layers have both.
 
-The layers are those of transformers, which compute S if the model's forward gets `encoder_hidden_states`, and H otherwise. The
-parameters have the names of transformers' decoders with cross-attention. A model without these parameters, which is what
-transformers loads from the folder of an encoder, is the plain XLM-R that computes H.
+The layers are those of transformers, which compute S if the model's forward gets `encoder_hidden_states`, and H
+otherwise. The parameters have the names of transformers' decoders with cross-attention. Without these parameters, the
+model that transformers loads from the folder of an encoder is the plain XLM-R that computes H.
 """
 
 from functools import cache
@@ -32,21 +32,22 @@ Stream = Literal["self+cross", "cross"]
 
 
 def install(model: Any, s_stream: Stream = "self+cross") -> None:
-    """Give all layers of an XLM-R a cross-attention, in place. Torch's generator draws its weights, as those of XLM-R.
+    """Add a cross-attention to all layers of an XLM-R, in place. Torch's generator draws its weights with the
+    distribution of XLM-R.
 
     Raises:
-        ValueError: the encoder is no XLM-R.
+        ValueError: the encoder is not an XLM-R.
     """
     from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaAttention
 
     if model.config.model_type != "xlm-roberta":
-        raise ValueError(f"cross-attention is for XLM-R, got an encoder of type {model.config.model_type}")
+        raise ValueError(f"cross-attention needs an XLM-R, got an encoder of type {model.config.model_type}")
     for number, layer in enumerate(model.base_model.encoder.layer):
         with layer.attention.output.dense.weight.device:
             cross = XLMRobertaAttention(model.config, is_causal=False, layer_idx=number, is_cross_attention=True)
         draw_weights(cross, model.config.initializer_range)
         layer.add_module(CROSS, cross)
-        # The layer uses `encoder_hidden_states` as a decoder's does, while its self-attention and the mask stay bidirectional.
+        # The layer uses `encoder_hidden_states` like a layer of a decoder, but its self-attention stays bidirectional.
         layer.is_decoder = layer.add_cross_attention = True
         if s_stream == "cross":
             layer.__class__ = _without_self_attention()
@@ -55,7 +56,7 @@ def install(model: Any, s_stream: Stream = "self+cross") -> None:
 
 @cache
 def _without_self_attention() -> Any:
-    """The class of a layer in which S has no self-attention."""
+    """The class of layers in which S has no self-attention."""
     from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaLayer
 
     class CrossLayer(XLMRobertaLayer):
@@ -83,13 +84,13 @@ def _without_self_attention() -> Any:
 def second_stream(
     model: "PreTrainedModel", inputs: dict[str, Tensor], partners: Tensor, partner_mask: Tensor, detach: bool = True
 ) -> Tensor:
-    """The last layer of S, [inputs, longest, size], of a model with `install`.
+    """The last layer of S, [inputs, longest, size], for a model after `install`.
 
     Args:
         inputs: `input_ids` and `attention_mask`, [inputs, longest], and further arguments of the encoder's forward.
         partners: the last layer of H of the partner of each input, [inputs, longest of the partners, size].
         partner_mask: 1 for the tokens of the partners and 0 for padding, [inputs, longest of the partners].
-        detach: treat `partners` as constants: no gradient goes from S to H (section 2.2).
+        detach: whether `partners` are constants, so that no gradient goes from S to H (section 2.2).
     """
     memory = partners.detach() if detach else partners
     encoder: Any = model.base_model
@@ -100,19 +101,19 @@ def second_stream(
 
 
 def stream_of(config: Any) -> Stream | None:
-    """How S uses the cross-attention of an encoder with this configuration; None if the encoder has no cross-attention."""
+    """The attention of S in an encoder with this configuration; None if the encoder has no cross-attention."""
     stream: Stream | None = getattr(config, STREAM, None)
     return stream
 
 
 def load_cross_attention(model: "PreTrainedModel", weights: Any) -> None:
-    """Put the weights of the cross-attention of an encoder's file into a model with `install`.
+    """Load the weights of cross-attention from an encoder's file into a model after `install`.
 
     Args:
         weights: the path of `model.safetensors`.
 
     Raises:
-        ValueError: a tensor is missing, or of another shape.
+        ValueError: a tensor is missing or has another shape.
     """
     from safetensors import safe_open
 
@@ -120,26 +121,27 @@ def load_cross_attention(model: "PreTrainedModel", weights: Any) -> None:
     parameters = {name: parameter for name, parameter in named if is_cross_attention(name)}
     prefix = f"{model.base_model_prefix}."
     with safe_open(weights, framework="pt") as stored, torch.no_grad():
-        # An encoder without a head has names without the prefix.
+        # In the file of an encoder without a head, names have no prefix.
         names = {name.removeprefix(prefix): name for name in stored.keys()}  # noqa: SIM118
         for name, parameter in parameters.items():
             shape = stored.get_slice(names[name]).get_shape() if name in names else None
             if shape != list(parameter.shape):
                 raise ValueError(
-                    f"{weights} {f'has {name} of shape {shape}' if shape else f'has no {name}'}, but the encoder takes "
-                    f"{list(parameter.shape)}: pre-train an encoder of `architecture: veco`"
+                    f"{weights} {f'has {name} of shape {shape}' if shape else f'has no {name}'}, but the encoder needs "
+                    f"{list(parameter.shape)}: pre-train an encoder with `architecture: veco`"
                 )
             parameter.copy_(stored.get_tensor(names[name]))
 
 
 def plug_in(model: Any, detach: bool) -> None:
-    """Let the head of a model read both streams: [H; S], of twice the hidden size.
+    """Make the head of a model read both streams: [H; S], with twice the hidden size.
 
-    The model's forward gets `parallel_ids` and `parallel_mask`, [inputs, longest parallel example]. Cross-attention has the weights in
-    the folder from which the model was loaded; a model that was not loaded, such as one for counting, gets random ones.
+    The model's forward gets `parallel_ids` and `parallel_mask`, [inputs, longest parallel example]. Cross-attention has
+    the weights in the folder from which the model was loaded, or random weights if the model was not loaded, for
+    instance to count its parameters.
 
     Args:
-        detach: treat H of the parallel example as a constant.
+        detach: whether H of the parallel example is a constant.
 
     Raises:
         ValueError: the encoder has no cross-attention, or the task's head cannot read two streams.
@@ -147,7 +149,8 @@ def plug_in(model: Any, detach: bool) -> None:
     stream = stream_of(model.config)
     if stream is None:
         raise ValueError(
-            "plug-in takes an encoder with cross-attention, which this one lacks: pre-train one of `architecture: veco`"
+            "plug-in needs an encoder with cross-attention, which this one lacks: pre-train one with `architecture: "
+            "veco`"
         )
     install(model, stream)
     weights = Path(model.name_or_path) / "model.safetensors"
@@ -172,13 +175,13 @@ def _first_layer_of_head(model: Any) -> tuple[Any, str]:
         if isinstance(layer, nn.Linear) and model.base_model.pooler is None:
             return owner, name
     raise ValueError(
-        f"plug-in is for the heads of sequences, tokens and spans, not for {type(model).__name__}: leave the task out"
+        f"plug-in supports the heads of sequences, tokens and spans, got {type(model).__name__}: leave the task out"
     )
 
 
 @cache
 def _with_parallel() -> Any:
-    """The class of an encoder that reads each input with a parallel example, and returns both streams of the input side by side."""
+    """The class of an encoder that reads each input with a parallel example and returns both streams side by side."""
     from transformers import XLMRobertaModel
 
     class Accompanied(XLMRobertaModel):
@@ -193,7 +196,7 @@ def _with_parallel() -> Any:
         ) -> Any:
             if parallel_ids is None:
                 raise ValueError(
-                    "plug-in reads each input with a parallel example: pass what `PlugIn.forward_arguments` returns"
+                    "plug-in needs a parallel example for each input: pass the result of `PlugIn.forward_arguments`"
                 )
             output = super().forward(*inputs, **options)
             partners = super().forward(parallel_ids, attention_mask=parallel_mask).last_hidden_state
@@ -207,7 +210,7 @@ def _with_parallel() -> Any:
 
 
 def draw_weights(model: Any, deviation: float) -> None:
-    """Draw the weights of a model or of one of its modules as transformers draws those of new layers, in place."""
+    """Draw random weights for a model or one of its modules, in place, as transformers does for new layers."""
     import torch
     from torch import nn
 
@@ -219,7 +222,7 @@ def draw_weights(model: Any, deviation: float) -> None:
                     module.bias.zero_()
             elif isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
-        # The output layer may have the weights of the word embeddings, in which the vector of padding is zero.
+        # The output layer may share the word embeddings, where the vector of the padding token is zero.
         for module in model.modules():
             if isinstance(module, nn.Embedding):
                 module.weight.normal_(0.0, deviation)

@@ -1,8 +1,8 @@
-"""The names in an encoder with cross-attention, which are those of transformers' decoders of XLM-R."""
+"""The names of parameters in an encoder with cross-attention, as in transformers' decoders of XLM-R."""
 
 from xlgrid.papers.luo2021.seq2seq.model import CROSS
 
-# The entry of config.json that says how S uses cross-attention.
+# The entry of config.json with the attention of S.
 STREAM = "s_stream"
 
 

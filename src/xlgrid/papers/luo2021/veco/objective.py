@@ -1,13 +1,13 @@
 """The pre-training objective of VECO (Luo et al. 2021, section 2.2).
 
-Each row of a batch is a pair (x, y): both sides of bitext, or two adjacent segments of a text in one language (section 4).
-With the masked inputs x̂ and ŷ, training adds up three losses, each the mean over its masked tokens:
+Each row of a batch is a pair (x, y): both sides of bitext, or two adjacent segments of a text in one language (section
+4). With the masked inputs x̂ and ŷ, the training loss is the sum of three losses, each the mean over its masked tokens:
 
     MLM       -log P(x | x̂) - log P(y | ŷ)           by H, equations 10 and 11
     CA-MLM    -log P(x | ŷ, x̂) - log P(y | x̂, ŷ)     by S, equations 12 and 13
-    TLM       -log P(x, y | [x̂; ŷ])                  by H, of bitext alone; the same tokens are masked
+    TLM       -log P(x, y | [x̂; ŷ])                  by H, for bitext only; the same tokens are masked
 
-MLM and TLM are those of `xlgrid.heads.language_modelling.pairs`.
+MLM and TLM are the same as in `xlgrid.heads.language_modelling.pairs`.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -32,11 +32,11 @@ class CrossPairHead(PairHead):
         detach: bool = True,
         adjacent: Literal["halves", "next"] = "halves",
     ) -> None:
-        """What the objective consists of.
+        """Create the head.
 
         Args:
-            masked, tlm, adjacent: as of `PairHead`.
-            detach: no gradient goes from CA-MLM to H of the partner (section 2.2).
+            masked, tlm, adjacent: see `PairHead`.
+            detach: whether no gradient goes from CA-MLM to H of the partner (section 2.2).
         """
         super().__init__(masked, tlm, adjacent)
         self.detach = detach
@@ -51,7 +51,7 @@ class CrossPairHead(PairHead):
     ) -> dict[str, "torch.Tensor"]:
         from xlgrid.papers.luo2021.veco import modules
 
-        # The partner of each x is a y, and that of each y is an x.
+        # The partner of each x is its y, and the partner of each y is its x.
         partners, partner_mask = (tensor.roll(len(labels) // 2, 0) for tensor in (states, inputs["attention_mask"]))
         both = modules.second_stream(model, inputs, partners, partner_mask, self.detach)
         return {"CA-MLM": negative_log_likelihood(model, both, labels)}

@@ -1,11 +1,10 @@
-"""The grids of a study whose examples have parallel examples: the same examples in a second language."""
+"""Check the grids of a study whose examples have parallel examples: the same examples in a second language."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlgrid.base.names import among
 from xlgrid.data.origins.origin import SPLITS
-from xlgrid.data.sources import no_data
 from xlgrid.languages.sources import Target
 from xlgrid.study.languages import LANGUAGE
 
@@ -14,21 +13,22 @@ if TYPE_CHECKING:
 
 
 def problems(study: "Study", key: str, grid: str, parallel: str) -> Iterator[str]:
-    """The mistakes in a grid with the method `key`, whose runs read each example once more in a language, each as `place: what is wrong`.
+    """The mistakes in a grid with the method `key`, whose runs also read each example in a second language.
 
-    That language is one of the study with data, sources and targets are languages, and tasks are of sequences, tokens or spans.
+    The study must have data in the second language, sources and targets must be languages, and tasks must be of
+    sequences, tokens or spans. Each mistake has the form `place: problem`.
     """
     yield from among(f"methods.{key}.options.parallel", LANGUAGE, [parallel], study.languages)
     place, stated = f"grids.{grid}: method {key}", study.grids[grid]
     targets = study.targets(stated)
-    parts = dict.fromkeys([part for source in study.sources(stated) for part in source.parts] + targets)
+    parts = dict.fromkeys([*study.trained(stated), *targets])
     for part in parts:
         if part.is_pair:
-            yield f"{place} reads an example in one language and once more in {parallel}, got the pair {part}: leave it out"
+            yield f"{place} reads examples in one language and again in {parallel}, got the pair {part}: leave it out"
     for task in stated.task:
         entry = study.tasks[task]
         if not entry.task.target or entry.choices or entry.task.choices:
-            yield f"{place} is for tasks of sequences, tokens and spans, and {task} is of kind {entry.kind}: leave it out"
+            yield f"{place} needs tasks of sequences, tokens or spans, and {task} is of kind {entry.kind}: leave it out"
         else:
             yield from (f"{place} {text}" for text in _without_parallel(study, task, targets, parallel))
 
@@ -38,13 +38,13 @@ def _without_parallel(study: "Study", task: str, targets: list[Target], parallel
     entry = study.tasks[task]
     for target in [target for target in targets if entry.parallel and target != parallel]:
         data = study.tasks[str(entry.parallel)].data
-        if data and not (origin := data.of("test", target)).has(target):
-            yield f"finds no parallel examples: {no_data(str(entry.parallel), origin, 'test', target)}"
-    # Without another task, the test set has parallel examples of its own.
+        if data and (problem := data.lacks(str(entry.parallel), "test", target)):
+            yield f"finds no parallel examples: {problem}"
+    # Without another task, the test set has its own parallel examples.
     has_own = not entry.parallel or parallel in targets
     for split in SPLITS if has_own else SPLITS[:2]:
         key, other = study.entry(task, split)
-        if other.data and not (origin := other.data.of(split, Target(parallel))).has(Target(parallel)):
-            yield f"finds no parallel examples: {no_data(key, origin, split, parallel)}"
+        if other.data and (problem := other.data.lacks(key, split, Target(parallel))):
+            yield f"finds no parallel examples: {problem}"
     if entry.is_generated and not entry.task.speaks(parallel):
         yield f"finds no parallel examples: {task} cannot be generated in {parallel}: name another language in `parallel`"

@@ -1,7 +1,8 @@
-"""Adapters in the format of AdapterHub: a folder with adapter_config.json and pytorch_adapter.bin or adapter.safetensors.
+"""Read and write adapters in the format of AdapterHub: a folder with adapter_config.json and a file of weights.
 
-The `adapters` library saves this format, and so does its predecessor adapter-transformers, with other names and fewer entries in
-the config (https://docs.adapterhub.ml). Neither has to be installed.
+The file of weights is pytorch_adapter.bin or adapter.safetensors. The `adapters` library saves this format, and so does
+its predecessor adapter-transformers, with other names and fewer entries in the config (https://docs.adapterhub.ml).
+Neither library has to be installed.
 """
 
 import json
@@ -19,22 +20,22 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CONFIG = "adapter_config.json"
-# Where a folder has both files, the first one is read.
+# If a folder has both files, the first one is read.
 WEIGHTS = ("adapter.safetensors", "pytorch_adapter.bin")
 FILES: tuple[str, ...] = (CONFIG, *WEIGHTS)
 
-# adapter-transformers kept each type of adapter in a module of its own.
+# adapter-transformers had a separate module for each type of adapter.
 _LEGACY = {
     **{f"{place}_text_{kind}_adapters": "adapters" for place in ("attention", "layer") for kind in ("task", "lang")},
     "invertible_lang_adapters": "invertible_adapters",
 }
-# The activations of adapter-transformers, whose configs have no `version`, and their names today.
+# The names of activations in adapter-transformers, whose configs have no `version` -> their names in the library.
 _LEGACY_GELU = {"gelu": "gelu_new", "gelu_orig": "gelu"}
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.output\.adapters\.(.+)\.adapter_(down\.0|up)\.(weight|bias)")
 _INVERTIBLE = re.compile(r"invertible_adapters\.(.+)\.([FG])\.([02])\.(weight|bias)")
 _INNER = {"down.0": "down", "up": "up", "0": "down", "2": "up"}
 
-# The entries that a config must have, or may leave out where the library's default is the same. They describe a bottleneck after each
+# The entries that a config must have, unless the library's default is the same. They describe a bottleneck after each
 # feed-forward block, between two passes of the layer's LayerNorm, with its residual connection before the first pass
 # (`xlgrid.papers.pfeiffer2020.madx.modules`).
 _PLACED: dict[str, Any] = {
@@ -58,7 +59,7 @@ _NO_DEFAULT = {"mh_adapter", "output_adapter", "original_ln_before"}
 
 
 def files(folder: str | Path) -> list[str]:
-    """The files of the adapter in a folder: its config, and the one file of weights that is read."""
+    """The files of the adapter in a folder: its config, and the file of weights that is read."""
     weights = next((name for name in WEIGHTS if (Path(folder) / name).is_file()), WEIGHTS[0])
     return [str(Path(folder) / name) for name in (CONFIG, weights)]
 
@@ -69,15 +70,17 @@ def read(folder: str | Path, model: "PreTrainedModel", method: MadX) -> dict[str
     Args:
         folder: a folder that the library has written; other files in it are ignored.
         model: a model with `method` installed.
-        method: with `tune: language`, a language adapter is read, with its invertible adapter if the method has one; with
-            `tune: task`, a task adapter is read. The adapter's config must agree with the method's options.
+        method: the method. With `tune: language`, a language adapter is read, with its invertible adapter if the method
+            has one; with `tune: task`, a task adapter is read. The adapter's config must agree with the method's
+            options.
 
     Returns:
-        One tensor for each parameter of these adapters in the model. Tensors of a last layer that the method leaves out are dropped.
+        A tensor for each parameter of these adapters in the model. If the method leaves out the last layer, the tensors
+        of this layer are dropped.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, the adapter is of another architecture or encoder, or the options differ.
+        ValueError: a file is damaged, the adapter has another architecture or encoder, or the options differ.
     """
     folder = Path(folder)
     config = _config(folder)
@@ -96,7 +99,7 @@ def read(folder: str | Path, model: "PreTrainedModel", method: MadX) -> dict[str
     spare = {name for name in tensors.keys() - wanted.keys() if not method.leaves_out(name, layers)}
     missing = sorted(wanted.keys() - tensors.keys())
     if unknown or spare or missing:
-        problems = [f"it has {name!r}, which has no place here" for name in [*sorted(unknown), *sorted(spare)][:1]]
+        problems = [f"it has {name!r}, which they lack" for name in [*sorted(unknown), *sorted(spare)][:1]]
         problems += [f"it lacks {name!r}" for name in missing[:1]]
         raise ValueError(f"{folder} does not fit the encoder and the method: {' and '.join(problems)}")
     for name, parameter in wanted.items():
@@ -119,29 +122,33 @@ def write(
 
     Args:
         folder: the folder to write.
-        tensors: the tensors of a run's `delta.safetensors`. Heads are left out, since the format keeps them in other files.
+        tensors: the tensors of a run's `delta.safetensors`. Heads are left out, because the format has other files for
+            them.
         config: the contents of the encoder's config.json.
-        method: the method of the run, whose language or task adapters are written, as its option `tune` says.
-        name: the name of the adapter, such as the language; the library loads it under this name.
+        method: the method of the run. Its option `tune` determines whether the language or the task adapters are
+            written.
+        name: the name of the adapter, such as the language. The library loads the adapter under this name.
 
     Raises:
-        ValueError: the tensors have no adapter of this kind, or the library has no counterpart of the method's options.
+        ValueError: the tensors have no adapter of this kind, or the library does not support the method's options.
         OSError: the folder cannot be written.
     """
     import torch
 
     _check_family(config["model_type"])
     if not re.fullmatch(r"[\w-]+", name):
-        raise ValueError(f"an adapter's name has letters, digits, _ and - only, got {name!r}")
+        raise ValueError(f"the name of an adapter must have only letters, digits, _ and -, got {name!r}")
     kind = "language" if method.tune == "language" else "task"
     if kind == "task" and method.wiring == "paper" and method.language:
         raise ValueError(
-            "the format's task adapters follow language adapters as those of `wiring: library` do, under which these would "
-            "compute something else: train them so to share them"
+            "the format supports only `wiring: library`, with which these task adapters would compute something else: "
+            "train adapters with `wiring: library` to share them"
         )
     parameters = {_key(parameter, name): parameter for parameter in tensors if adapter_kind(parameter) == kind}
     if not parameters:
-        raise ValueError(f"none of the {len(tensors)} tensors is of a {kind} adapter: name a run that trained some")
+        raise ValueError(
+            f"none of the {len(tensors)} tensors belongs to a {kind} adapter: name a run that trained {kind} adapters"
+        )
     if kind == "language" and not method.language:
         raise ValueError(
             "the format has no invertible adapter without language adapters: train one with `language: true`"
@@ -165,7 +172,7 @@ def write(
         "model_name": config.get("_name_or_path"),
         "model_type": config["model_type"],
         "name": name,
-        # Without a version the library would take gelu for gelu_new.
+        # Without a version, the library would read gelu as gelu_new.
         "version": "adapters.1.3.0",
     }
     folder = Path(folder)
@@ -176,7 +183,8 @@ def write(
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    """The contents of adapter_config.json, with the entries of adapter-transformers translated to those of the library."""
+    """The contents of adapter_config.json, with the entries of adapter-transformers translated to those of the
+    library."""
     path = folder / CONFIG
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -184,13 +192,13 @@ def _config(folder: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: name the folder of one adapter, or fetch it again") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged or is of no adapter of AdapterHub ({error!r}): fetch it again") from error
+        raise ValueError(f"{path} is damaged or does not describe an adapter ({error!r}): fetch it again") from error
     nested = inner.pop("invertible_adapter", None) or {}
     if nested:
         inner["inv_adapter"] = nested.get("block_type")
         inner["inv_adapter_reduction_factor"] = nested.get("reduction_factor")
-    # The invertible adapter has this activation too, as in the library. The nested entry's own activation does not count: some
-    # configs still have relu there, although the adapter was trained with gelu.
+    # As in the library, this is also the activation of the invertible adapter. The activation in the nested entry is
+    # ignored: some configs still have relu there, although the adapter was trained with gelu.
     activation = str(inner.get("non_linearity")).lower()
     inner["non_linearity"] = _LEGACY_GELU.get(activation, activation) if "version" not in config else activation
     return {**config, "config": inner}
@@ -207,7 +215,10 @@ def _check(folder: Path, described: Mapping[str, Any], model: "PreTrainedModel",
     _check_family(model.config.model_type)
     inner = described["config"]
     if inner.get("architecture"):
-        raise ValueError(f"{folder} is no bottleneck adapter but of architecture {inner['architecture']!r}")
+        raise ValueError(
+            f"{folder} is not a bottleneck adapter, but has the architecture {inner['architecture']!r}: choose another "
+            "adapter"
+        )
     encoder = model.config
     for name, here in (("model_type", encoder.model_type), ("hidden_size", encoder.hidden_size)):
         if (there := described.get(name, here)) != here:
@@ -220,12 +231,13 @@ def _check(folder: Path, described: Mapping[str, Any], model: "PreTrainedModel",
         there = inner.get(name, None if name in _NO_DEFAULT else value)
         if there != value:
             raise ValueError(
-                f"{folder} has {name} {there!r}, and only {value!r} can be installed here, as in the config seq_bn "
-                "(formerly pfeiffer): choose another adapter"
+                f"{folder} has {name} {there!r}, but only {value!r} is supported, as in the config seq_bn (formerly "
+                "pfeiffer): choose another adapter"
             )
     if (activation := inner["non_linearity"]) not in ACTIVATIONS:
         raise ValueError(
-            f"{folder} has the activation {activation!r}; there are {', '.join(ACTIVATIONS)} only: choose another adapter"
+            f"{folder} has the activation {activation!r}, but only {', '.join(ACTIVATIONS)} are supported: choose "
+            "another adapter"
         )
     language = method.tune == "language"
     options = {
@@ -237,7 +249,7 @@ def _check(folder: Path, described: Mapping[str, Any], model: "PreTrainedModel",
         block = inner.get("inv_adapter")
         if block not in (None, "nice"):
             raise ValueError(
-                f"{folder} has an invertible adapter {block!r}; there is 'nice' only: choose another adapter"
+                f"{folder} has an invertible adapter {block!r}, but only 'nice' is supported: choose another adapter"
             )
         options["invertible"] = block is not None
         if block:
@@ -252,28 +264,29 @@ def _check(folder: Path, described: Mapping[str, Any], model: "PreTrainedModel",
     left = inner.get("leave_out") or []
     if left not in ([], [last]):
         raise ValueError(
-            f"{folder} leaves out the layers {left}; only the last, {last}, can be: choose another adapter"
+            f"{folder} leaves out the layers {left}, but only the last layer, {last}, can be left out: choose another "
+            "adapter"
         )
     if left and not method.leave_out_last:
         raise ValueError(f"{folder} leaves out the last layer: set the method's option `leave_out_last: true`")
 
 
 def _check_family(model_type: str) -> None:
-    """Raise a ValueError if the adapters of encoders of a type are not where those of BERT are."""
+    """Raise a ValueError if adapters in encoders of a type have other places than in BERT."""
     if (FAMILIES.get(model_type, BERT).norm, FAMILIES.get(model_type, BERT).embedded) != (BERT.norm, BERT.embedded):
         raise ValueError(
-            f"the format is read and written for encoders whose layers have the names of BERT's, got one of type {model_type}: keep its "
-            "adapters in the folders of their runs, which `start` names"
+            f"the format needs an encoder whose layers have the same names as BERT's, got one of type {model_type}: "
+            "keep its adapters in the folders of their runs, which `start` names"
         )
 
 
 def _reduction(value: Any) -> Any:
-    """A reduction factor as an integer where it is one; some configs have 16.0."""
+    """A reduction factor, as an integer if it is whole; some configs have 16.0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _weights(folder: Path) -> dict[str, "torch.Tensor"]:
-    """The tensors of an adapter, under the library's keys."""
+    """The tensors of an adapter by the library's keys."""
     path = Path(files(folder)[1])
     if not path.is_file():
         raise FileNotFoundError(f"{folder} has none of {', '.join(WEIGHTS)}: fetch the adapter again")
@@ -284,7 +297,7 @@ def _tensors(path: Path) -> dict[str, "torch.Tensor"]:
     """The tensors of a file of safetensors or of torch.
 
     Raises:
-        ValueError: the file is damaged, or a file of torch holds anything but tensors.
+        ValueError: the file is damaged, or a file of torch contains objects that are not tensors.
     """
     import pickle
 
@@ -297,7 +310,9 @@ def _tensors(path: Path) -> dict[str, "torch.Tensor"]:
             return dict(load_file(path))
         return dict(torch.load(path, map_location="cpu", weights_only=True))
     except (SafetensorError, OSError, RuntimeError, EOFError, TypeError, ValueError, pickle.UnpicklingError) as error:
-        raise ValueError(f"{path} is damaged, or holds more than tensors ({error}): fetch it again") from error
+        raise ValueError(
+            f"{path} is damaged, or contains objects that are not tensors ({error}): fetch it again"
+        ) from error
 
 
 def _renamed(key: str) -> str:
@@ -307,7 +322,7 @@ def _renamed(key: str) -> str:
 
 
 def _name(key: str, kind: str, prefix: str) -> str | None:
-    """The name in a model of the parameter that the library calls `key`; None if there is no such parameter."""
+    """The name in a model of the parameter with the library's key; None if the model has no such parameter."""
     key = key.removeprefix(f"{prefix}.")
     if match := _LAYER.fullmatch(key):
         layer, _, linear, parameter = match.groups()
@@ -319,7 +334,7 @@ def _name(key: str, kind: str, prefix: str) -> str | None:
 
 
 def _key(name: str, adapter: str) -> str:
-    """The library's key of the parameter `name` of an adapter."""
+    """The library's key of a parameter of an adapter."""
     *before, linear, parameter = name.split(".")
     if before[-2] == "invertible":
         return f"{before[0]}.invertible_adapters.{adapter}.{before[-1]}.{'0' if linear == 'down' else '2'}.{parameter}"

@@ -1,105 +1,127 @@
 """The method MAD-X (Pfeiffer et al. 2020, section 4): its options, and the parameters that they train."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from xlgrid.heads.families import BERT, FAMILIES, has_modules, is_embedding, is_language_head, layer_of
-from xlgrid.methods.method import Method, check_choice, check_fits, is_head, of_encoders_only
+from xlgrid.methods.method import Method, check_fits, is_head, of_encoders_only
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
 class MadX(Method):
-    """Adapters of a language, trained on its text, under adapters of a task, trained on one language and used with the
-    adapters of another (section 4).
-
-    Attributes:
-        tune: the parameters that train: the task adapters and the head; or, in MLM runs, the language and invertible
-            adapters; or all weights of the encoder but its embeddings, above frozen language adapters, and the head (Pfeiffer
-            et al. 2022, footnote 7). Only models with `tune: task` have task adapters.
-        language: whether there are language adapters (section 4.1).
-        invertible: whether there is an invertible adapter (section 4.3).
-        language_reduction: the encoder's hidden size divided by that of the language adapters (section 5.2: 2).
-        invertible_reduction: the same for the two halves of the invertible adapter, whose inputs have half the hidden size.
-        task_reduction: the same for the task adapters (section 5.2: 16).
-        activation: the activation of all adapters. The published adapters of XLM-R have relu, as in the paper; most of those
-            of mBERT have gelu_new.
-        wiring: how the task adapter follows the language adapter: as in the library whose weights are published, or as
-            in equations 1 and 2.
-        pre_norm: what adapters read in encoders whose layers have their LayerNorms before the blocks, as those of ModernBERT and
-            EuroBERT: the sum of the feed-forward block and its input, as in the library, or this sum after the LayerNorm that reads
-            it next. The paper has no such layers.
-        inverse: whether the inverse of the invertible adapter comes before the decoder of the language-modelling head.
-        lm_head: whether MLM runs train the dense layer and the bias of the language-modelling head, as the library does.
-            The decoder, whose weights are the frozen embeddings in most encoders, stays as it is. The paper does not say.
-        leave_out_last: whether the last layer has no adapters, neither of a language nor of a task, as in MAD-X 2.0
-            (Pfeiffer et al. 2021). Language adapters that were trained with one in the last layer are used without it.
-        init: weights are drawn like those of BERT, as in the library; or such that the adapters change nothing at first.
+    """Language adapters, trained on text in a language, and task adapters on top of them, trained on one language and
+    evaluated with the language adapters of another (section 4).
     """
 
-    tune: Literal["task", "language", "encoder"] = "task"
-    language: bool = True
-    invertible: bool = True
-    language_reduction: int = 2
-    invertible_reduction: int = 2
-    task_reduction: int = 16
-    activation: Literal["relu", "gelu", "gelu_new"] = "relu"
-    wiring: Literal["library", "paper"] = "library"
-    pre_norm: Literal["sum", "norm"] = "sum"
-    inverse: bool = True
-    lm_head: Literal["trained", "frozen"] = "trained"
-    leave_out_last: bool = False
-    init: Literal["bert", "identity"] = "bert"
+    tune: Literal["task", "language", "encoder"] = Field(
+        default="task",
+        description="the parameters that train. `task`: the task adapters and the head. `language`, for MLM runs: the "
+        "language and invertible adapters. `encoder`: the head and all weights of the encoder except its embeddings, "
+        "on top of frozen language adapters (Pfeiffer et al. 2022, footnote 7). Only models with `tune: task` have "
+        "task adapters",
+    )
+    language: bool = Field(
+        default=True,
+        description="whether there are language adapters (section 4.1)",
+    )
+    invertible: bool = Field(
+        default=True,
+        description="whether there is an invertible adapter (section 4.3)",
+    )
+    language_reduction: int = Field(
+        default=2,
+        ge=1,
+        description="the encoder's hidden size divided by the size of the language adapters (section 5.2: 2)",
+    )
+    invertible_reduction: int = Field(
+        default=2,
+        ge=1,
+        description="the reduction of the two parts of the invertible adapter, whose inputs have half the hidden size",
+    )
+    task_reduction: int = Field(
+        default=16,
+        ge=1,
+        description="the encoder's hidden size divided by the size of the task adapters (section 5.2: 16)",
+    )
+    activation: Literal["relu", "gelu", "gelu_new"] = Field(
+        default="relu",
+        description="the activation of all adapters. The published adapters of XLM-R have relu, as in the paper; most "
+        "published adapters of mBERT have gelu_new",
+    )
+    wiring: Literal["library", "paper"] = Field(
+        default="library",
+        description="the connection of the task adapter to the language adapter: as in the library whose weights are "
+        "published, or as in equations 1 and 2",
+    )
+    pre_norm: Literal["sum", "norm"] = Field(
+        default="sum",
+        description="the input of adapters in encoders whose layers have LayerNorms before the blocks, such as "
+        "ModernBERT and EuroBERT. `sum`: the sum of the feed-forward block and its input, as in the library; `norm`: "
+        "this sum after the next LayerNorm. The paper has no such layers",
+    )
+    inverse: bool = Field(
+        default=True,
+        description="whether the inverse of the invertible adapter comes before the decoder of the language-modelling "
+        "head",
+    )
+    lm_head: Literal["trained", "frozen"] = Field(
+        default="trained",
+        description="whether MLM runs train the dense layer and the bias of the language-modelling head, as the "
+        "library does. The decoder, whose weights are the frozen embeddings in most encoders, is not trained. The "
+        "paper does not specify this",
+    )
+    leave_out_last: bool = Field(
+        default=False,
+        description="whether the last layer has neither language nor task adapters, as in MAD-X 2.0 (Pfeiffer et al. "
+        "2021). Language adapters that were trained with an adapter in the last layer are used without it",
+    )
+    init: Literal["bert", "identity"] = Field(
+        default="bert",
+        description="the initial weights. `bert`: random weights as in BERT, as in the library; `identity`: weights "
+        "with which the adapters do not change the output of the model",
+    )
 
-    def __post_init__(self) -> None:
-        check_choice(self, "tune", ("task", "language", "encoder"))
-        check_choice(self, "activation", ("relu", "gelu", "gelu_new"))
-        check_choice(self, "wiring", ("library", "paper"))
-        check_choice(self, "pre_norm", ("sum", "norm"))
-        check_choice(self, "lm_head", ("trained", "frozen"))
-        check_choice(self, "init", ("bert", "identity"))
-        for name in ("language", "invertible", "inverse", "leave_out_last"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise ValueError(f"option {name} must be true or false, got {value!r}")
-        for name in ("language_reduction", "invertible_reduction", "task_reduction"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(
-                    f"option {name} divides the encoder's hidden size: it must be a whole number from 1 up, got {value!r}"
-                )
+    @model_validator(mode="after")
+    def _something_trains(self) -> Self:
         if self.tune == "language" and not (self.language or self.invertible):
             raise ValueError(
-                "with `tune: language`, `language: false` and `invertible: false` no adapter is left to train: "
-                "set one of the last two to true"
+                "with `tune: language`, `language: false` and `invertible: false`, there is no adapter to train: set "
+                "one of the last two to true"
             )
+        return self
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
-        """An X-MOD has modules where adapters would be. Layers with a LayerNorm after their feed-forward block have no other one for
-        `pre_norm: norm`."""
+        """The reason why an encoder cannot have the adapters.
+
+        An X-MOD has modules at the places of adapters. Layers with a LayerNorm after the feed-forward block have no
+        other LayerNorm for `pre_norm: norm`.
+        """
         if problem := of_encoders_only(config):
             return problem
         kind = config["model_type"]
         if has_modules(kind):
             return (
-                f"adapters are for encoders without modules for languages, got one of type {kind}: take the methods xmod or full-ft, or "
-                "another encoder"
+                f"adapters need an encoder without modules for languages, got one of type {kind}: use the methods xmod "
+                "or full-ft, or another encoder"
             )
-        # Other types are taken for BERT, as in `family_of`.
+        # Unknown types are treated as BERT, as in `family_of`.
         if self.pre_norm == "sum" or not FAMILIES.get(config["model_type"], BERT).norm:
             return None
         return (
-            f"option pre_norm is for encoders whose layers have LayerNorms before their blocks, got {config['model_type']}, where "
-            "adapters read what the last LayerNorm of the layer returns: leave it out"
+            "option pre_norm needs an encoder whose layers have LayerNorms before their blocks, got "
+            f"{config['model_type']}, where adapters read the output of the last LayerNorm of the layer: leave it out"
         )
 
     def install(self, model: "PreTrainedModel") -> None:
-        """Give the layers and the embeddings new adapters.
+        """Add new adapters to the layers and the embeddings.
 
         Raises:
-            ValueError: `pre_norm` is of no use, or as `xlgrid.papers.pfeiffer2020.madx.modules.install`.
+            ValueError: the encoder does not support `pre_norm`, or `xlgrid.papers.pfeiffer2020.madx.modules.install`
+                raises it.
         """
         check_fits(self, model)
         decoder = model.get_output_embeddings() if self.tune == "language" and self.lm_head == "trained" else None
@@ -108,8 +130,9 @@ class MadX(Method):
             of_head = [name for name, parameter in model.named_parameters() if id(parameter) not in of_encoder]
             if of_head and not any(map(is_language_head, of_head)):
                 raise ValueError(
-                    "with `lm_head: trained` an MLM run trains the language-modelling head, whose weights have other names in an encoder "
-                    f"of type {model.config.model_type}, such as {of_head[0]}: set `lm_head: frozen`"
+                    "with `lm_head: trained`, an MLM run trains the language-modelling head, but its weights have "
+                    f"unknown names in an encoder of type {model.config.model_type}, such as {of_head[0]}: set "
+                    "`lm_head: frozen`"
                 )
         from xlgrid.papers.pfeiffer2020.madx.modules import install
 
@@ -127,7 +150,8 @@ class MadX(Method):
         )
 
     def trains(self, name: str) -> bool:
-        """The adapters that `tune` names, or the weights of the encoder; and the head of the task or of the language model."""
+        """Whether a parameter trains: the adapters or the encoder, as `tune` selects, and the head of the task or of
+        the language model."""
         if self.tune == "task":
             return adapter_kind(name) == "task" or is_head(name)
         if self.tune == "encoder":
@@ -139,7 +163,7 @@ class MadX(Method):
         return self.tune != "language"
 
     def is_language_specific(self, name: str) -> bool:
-        """The language and invertible adapters (sections 4.1 and 4.3)."""
+        """Whether a parameter belongs to the language or invertible adapters (sections 4.1 and 4.3)."""
         return adapter_kind(name) == "language"
 
     def leaves_out(self, name: str, layers: int) -> bool:
@@ -156,8 +180,8 @@ class MadX(Method):
             )
         if start.leave_out_last and not self.leave_out_last:
             raise ValueError(
-                "no run trains the adapters of the last layer, because the method of the `start` has none there: "
-                "set `leave_out_last: true` here, too"
+                "no run trains the adapters of the last layer, because the method of the `start` has no adapters "
+                "there: set `leave_out_last: true` here, too"
             )
         shared = "language", "invertible", "language_reduction", "invertible_reduction", "activation", "pre_norm"
         for name in shared:
@@ -173,8 +197,9 @@ class MadX(Method):
 
 
 def adapter_kind(name: str) -> Literal["language", "task"] | None:
-    """Whether a parameter belongs to the language adapters, which include the invertible adapter, to the task adapters, or to
-    neither. The names of its modules in `xlgrid.papers.pfeiffer2020.madx.modules` say so."""
+    """The kind of adapters to which a parameter belongs, from the names of its modules in
+    `xlgrid.papers.pfeiffer2020.madx.modules`; None if it belongs to no adapter. The invertible adapter counts as a
+    language adapter."""
     modules = set(name.split("."))
     if "task" in modules:
         return "task"

@@ -1,21 +1,22 @@
 """Bottleneck adapters and the invertible adapter of MAD-X (Pfeiffer et al. 2020, sections 4.1 to 4.3).
 
-In a transformer layer, x is the input of the feed-forward block, h its output, and LN the last LayerNorm, as pre-trained
-and frozen. An adapter is A(z) = U f(D z). The input of LN is s = h + x. With a language and a task adapter the *library*
-form, in which the published weights were trained, is
+In a transformer layer, let x be the input of the feed-forward block, h its output, and LN the last LayerNorm, which is
+pre-trained and frozen. An adapter is A(z) = U f(D z). The input of LN is s = h + x. With a language and a task adapter,
+the *library* form, in which the published weights were trained, is
 
     s1 = s + A_L(LN(s))        s2 = s1 + A_T(LN(s1))        out = LN(s2)
 
-and the *paper* form, equations 1 and 2,
+and the *paper* form (equations 1 and 2) is
 
     LA = A_L(LN(s)) + h        TA = A_T(LA) + h             out = LN(TA + x)
 
-With one adapter, the two forms agree. A layer of ModernBERT or EuroBERT has no LayerNorm after the feed-forward block, and returns s. Its
-output with adapters is s2, or TA + x, without the last LN. Inside, LN is the identity, as in the library (`pre_norm: sum`), or the
-LayerNorm with which the next layer reads s, and after the last layer that of the encoder (`pre_norm: norm`).
+With one adapter, the two forms are the same. A layer of ModernBERT or EuroBERT has no LayerNorm after the feed-forward
+block and returns s. Its output with adapters is s2, or TA + x, without the last LN. The other occurrences of LN are the
+identity, as in the library (`pre_norm: sum`), or the LayerNorm with which the next layer reads s; after the last layer,
+this is the LayerNorm of the encoder (`pre_norm: norm`).
 
-The invertible adapter is NICE on the embeddings; its inverse is applied to the states
-that the language-modelling head decodes. The adapters wrap the modules of transformers, whose parameters keep their names.
+The invertible adapter is NICE on the embeddings, and its inverse is applied to the states that the language-modelling
+head decodes. The adapters wrap the modules of transformers, whose parameters keep their names.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from xlgrid.heads.families import FAMILIES, Family, family_of, has_modules, laye
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# `gelu_new` is the approximation by tanh, which adapter-transformers called gelu.
+# `gelu_new` is the approximation with tanh, which adapter-transformers called gelu.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": relu,
     "gelu": gelu,
@@ -60,8 +61,8 @@ class Bottleneck(nn.Module):
 
 
 class Invertible(nn.Module):
-    """NICE: each half of the embedding is moved by a function of the other half (section 4.3, equations 3 to 5). `inverse`
-    undoes `forward`."""
+    """The invertible adapter NICE: a function of each half of the embedding is added to the other half (section 4.3,
+    equations 3 to 5). `inverse` undoes `forward`."""
 
     def __init__(self, size: int, reduction: int, activation: str, init: str, device: torch.device) -> None:
         super().__init__()
@@ -80,7 +81,7 @@ class Invertible(nn.Module):
 
 
 class Adapters(nn.Module):
-    """The adapters of a layer, called `language` and `task`. A subclass knows LN."""
+    """The adapters of a layer, with the names `language` and `task`. Subclasses define LN."""
 
     def __init__(self, adapters: dict[str, Bottleneck], wiring: str) -> None:
         super().__init__()
@@ -88,15 +89,15 @@ class Adapters(nn.Module):
             self.add_module(name, adapter)
         self.names = tuple(adapters)
         self.with_input = wiring == "paper" and len(adapters) == 2
-        # x, which a hook of the feed-forward block notes.
+        # A hook of the feed-forward block sets x.
         self.input: Tensor | None = None
 
     def norm(self, states: Tensor) -> Tensor:
-        """LN."""
+        """Apply LN."""
         raise NotImplementedError
 
     def adapted(self, states: Tensor) -> Tensor:
-        """s2 in the library's form, TA + x in that of the paper, from s."""
+        """The adapted states from s: s2 in the library's form, or TA + x in the paper's form."""
         if self.with_input:
             assert self.input is not None
             language, task = self.adapters()
@@ -113,7 +114,7 @@ class Adapters(nn.Module):
 
 
 class AdaptedNorm(Adapters):
-    """The last LayerNorm of a layer with adapters before it. The module takes the place of this LayerNorm, whose parameters keep
+    """The last LayerNorm of a layer with adapters before it. The module replaces this LayerNorm, whose parameters keep
     their names."""
 
     def __init__(self, norm: nn.LayerNorm, adapters: dict[str, Bottleneck], wiring: str) -> None:
@@ -128,7 +129,7 @@ class AdaptedNorm(Adapters):
 
 
 class AdaptedSum(Adapters):
-    """The adapters of a layer that returns s, as the module `adapters` of the layer."""
+    """The adapters of a layer that returns s. They are the module `adapters` of the layer."""
 
     def __init__(self, adapters: dict[str, Bottleneck], wiring: str, next_norm: nn.Module | None) -> None:
         """`next_norm` is LN; None for the identity."""
@@ -145,8 +146,11 @@ class AdaptedSum(Adapters):
 
 
 class InverseDecoder(nn.Module):
-    """The decoder of a language-modelling head after the inverse of the invertible adapter (figure 1). The module takes the
-    place of `decoder`, whose parameters, the word embeddings and a bias, keep their names and their ties."""
+    """The decoder of a language-modelling head after the inverse of the invertible adapter (figure 1).
+
+    The module replaces `decoder`. The parameters of the decoder (the word embeddings and a bias) keep their names and
+    ties.
+    """
 
     def __init__(self, decoder: nn.Linear, invertible: Invertible) -> None:
         super().__init__()
@@ -171,21 +175,21 @@ def install(
     leave_out_last: bool = False,
     init: str = "bert",
 ) -> None:
-    """Give all layers of an encoder new adapters, and the embeddings an invertible adapter, in place.
+    """Add new adapters to all layers of an encoder, and an invertible adapter to the embeddings, in place.
 
     Args:
         language, task, invertible: the reduction factor of each kind of adapter; None for no adapter of the kind.
         activation: a key of `ACTIVATIONS`.
         wiring: the form for a language and a task adapter, `library` or `paper`.
-        pre_norm: what LN is in layers that return s: `sum` for the identity, or `norm` for the LayerNorm that reads s.
+        pre_norm: LN in layers that return s: `sum` for the identity, or `norm` for the LayerNorm that reads s.
         inverse: whether a language-modelling head gets the inverse of the invertible adapter.
         leave_out_last: whether the last layer gets no adapters.
-        init: `bert` draws weights from N(0, 0.02²), with biases of zero; `identity` has zeros in all second projections, so
-            that the outputs of the model stay as they were.
+        init: `bert` draws weights from N(0, 0.02²), with biases of zero; `identity` has zeros in all second
+            projections, so that the outputs of the model do not change.
 
     Raises:
-        ValueError: the layers are of no family, the size of the embeddings is odd, or a language-modelling head decodes states of another
-            size.
+        ValueError: the layers belong to no family, the size of the embeddings is odd, or a language-modelling head
+            decodes states of another size.
     """
     family, layers, size = family_of(model), adaptable(model), model.config.hidden_size
 
@@ -206,7 +210,7 @@ def install(
             layer.register_forward_hook(_adapt_output)
         if in_layer.with_input:
             block = part(layer, family.feed_forward)
-            # A tuple, as above.
+            # The tuple hides the module, as above.
             block.adapters_after = (in_layer,)
             block.register_forward_pre_hook(_note_input)
     if invertible:
@@ -216,7 +220,7 @@ def install(
         size = norm.weight.shape[0] if norm is not None else size
         if size % 2:
             raise ValueError(
-                f"an invertible adapter halves the size of embeddings, which is {size} here: set `invertible: false`"
+                f"an invertible adapter needs embeddings of an even size, got {size}: set `invertible: false`"
             )
         nice = new(Invertible, invertible, model.get_input_embeddings())
         embedded.add_module("invertible", nice)
@@ -224,8 +228,8 @@ def install(
         if inverse and (decoder := model.get_output_embeddings()) is not None:
             if decoder.in_features != size:
                 raise ValueError(
-                    f"the inverse of an invertible adapter is of size {size}, and the states that the language-modelling head of type "
-                    f"{model.config.model_type} decodes are of size {decoder.in_features}: set `inverse: false`"
+                    f"the inverse of an invertible adapter has the size {size}, but the language-modelling head of "
+                    f"type {model.config.model_type} decodes states of size {decoder.in_features}: set `inverse: false`"
                 )
             [path] = [name for name, module in model.named_modules() if module is decoder]
             model.set_submodule(path, InverseDecoder(decoder, nice))
@@ -235,14 +239,15 @@ def adaptable(model: "PreTrainedModel") -> list[nn.Module]:
     """The layers of an encoder without adapters.
 
     Raises:
-        ValueError: they are of no family.
+        ValueError: the layers belong to no family.
     """
     family, layers = family_of(model), layers_of(model)
     norms = [part(layer, family.norm or family.feed_forward) for layer in layers]
     if not layers or any(norm is None or (family.norm and not isinstance(norm, nn.LayerNorm)) for norm in norms):
         types = ", ".join(sorted(kind for kind in FAMILIES if not has_modules(kind)))
         raise ValueError(
-            f"adapters are for encoders of the types {types}, got {model.config.model_type}: take one of these, or the method full-ft"
+            f"adapters need an encoder of type {types}, got {model.config.model_type}: use one of these types, or the "
+            "method full-ft"
         )
     return layers
 
@@ -257,7 +262,7 @@ def _next_norm(model: "PreTrainedModel", family: Family, number: int) -> nn.Modu
     return norm
 
 
-# Hooks are functions of the module, for a copy of a model would share a closure with the model.
+# Hooks are functions of the module, because a copy of a model would share a closure with the model.
 
 
 def _note_input(block: Any, inputs: tuple[Tensor, ...]) -> None:

@@ -1,4 +1,4 @@
-"""X-MOD: an encoder with a module for each language, and how it is fine-tuned and extended (Pfeiffer et al. 2022).
+"""X-MOD: an encoder with a module for each language, its fine-tuning and its extension (Pfeiffer et al. 2022).
 
 `modules` has the modules of the encoder, `method` the method of a study.
 """

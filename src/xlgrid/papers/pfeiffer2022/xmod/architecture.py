@@ -1,4 +1,5 @@
-"""X-MOD from scratch: XLM-R with a module for each language, or with one for all, in every layer (Pfeiffer et al. 2022, section 3)."""
+"""X-MOD from scratch: XLM-R with a module for each language, or a shared one, in every layer (Pfeiffer et al. 2022,
+section 3)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Modular(Architecture):
-    """X-MOD, or its baseline with a module that all languages share (Pfeiffer et al. 2022, section 3). It learns by masked language modelling on `languages`."""
+    """X-MOD, or its baseline with a module that all languages share (Pfeiffer et al. 2022, section 3).
+
+    It is pre-trained by masked language modelling on `languages`.
+    """
 
     architecture: Literal["xmod", "shared"] = Field(
         description="XLM-R with modules in every layer. xmod: one for each language; shared: one for all languages"
@@ -22,8 +26,9 @@ class Modular(Architecture):
     reduction: PositiveInt = Field(2, description="the hidden size divided by the size of a module's bottleneck")
     absent: Literal["skip", "zero"] = Field(
         "skip",
-        description="the gradient of a module if a step has no rows in its language. skip: none, so that the module does not "
-        "move; zero: a gradient of zero, as in transformers, so that weight decay and momentum move the module",
+        description="the gradient of a module if a step has no rows in its language. skip: none, so that the module "
+        "does not move; zero: a gradient of zero, as in transformers, so that weight decay and momentum move the "
+        "module",
     )
 
     @model_validator(mode="after")
@@ -47,7 +52,7 @@ class Modular(Architecture):
         return self.languages if self.architecture == "xmod" else ()
 
     def sizes(self, vocabulary_size: int) -> dict[str, Any]:
-        # Other programs, which do not say the language of an input, compute it with the one module.
+        # Other programs do not pass the language of an input and compute it with the single module.
         modules = {"languages": [*self.modules] or [SHARED], "default_language": None if self.modules else SHARED}
         return super().sizes(vocabulary_size) | modules | {"adapter_reduction_factor": self.reduction}
 

@@ -1,4 +1,5 @@
-"""The modules in checkpoints of X-MOD: they get the codes of a study as names, and each must be there in its size."""
+"""Rename the modules in checkpoints of X-MOD to the codes of a study, and check that they exist with the right
+sizes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,13 +14,13 @@ DICTIONARY = FAMILIES["xmod"].modules
 
 
 def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
-    """Give modules for languages in an encoder's folder other names, in place.
+    """Rename the modules for languages in an encoder's folder, in place.
 
     Args:
         names: the code of a language in the study -> the name of its module.
 
     Raises:
-        ValueError: the encoder has no such module, or a module already has one of the codes.
+        ValueError: the encoder lacks a module, or a module already has one of the codes as its name.
     """
     from safetensors.torch import load_file, save_file
 
@@ -39,7 +40,7 @@ def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
         return ".".join(parts)
 
     tensors = {renamed(name): tensor for name, tensor in load_file(folder / WEIGHTS).items()}
-    # The tensors are mapped from the file, which must not be written while they are read.
+    # The tensors are memory-mapped from the file, which must not be overwritten while they are read.
     with whole(folder / WEIGHTS) as aside:
         save_file(tensors, aside, {"format": "pt"})
     write_config(folder, config | {"languages": languages})
@@ -49,7 +50,7 @@ def check_modules(folder: Path) -> None:
     """Check that an X-MOD has a module of the right size for each of its languages in each layer.
 
     Raises:
-        ValueError: a module is missing or of another size.
+        ValueError: a module is missing or has another size.
     """
     from safetensors import safe_open
 
@@ -72,6 +73,6 @@ def check_modules(folder: Path) -> None:
                     if got != size:
                         raise ValueError(
                             f"the module of {language} does not fit the encoder: {name} "
-                            f"{f'has shape {got}' if got else 'is missing'}, but config.json asks for {size}: correct `languages` "
-                            "or `adapter_reduction_factor` there, or take another checkpoint"
+                            f"{f'has shape {got}' if got else 'is missing'}, but config.json has {size}: correct "
+                            "`languages` or `adapter_reduction_factor` there, or use another checkpoint"
                         )

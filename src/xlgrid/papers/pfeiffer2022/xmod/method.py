@@ -1,48 +1,51 @@
 """The method X-MOD (Pfeiffer et al. 2022, section 3): fine-tuning, and adding languages after pre-training."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from xlgrid.heads.families import ADDED, EMBEDDINGS, is_embedding, module_of
-from xlgrid.methods.method import Method, check_choice, is_head, of_encoders_only
+from xlgrid.methods.method import Method, is_head, of_encoders_only
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
 class XMod(Method):
-    """Runs on a task train the shared weights; MLM runs add a language to an encoder (section 3).
+    """The training of X-MOD: runs on a task train the shared weights, and MLM runs add a language (section 3).
 
-    The method is for encoders with a module for each language, for SHARED, and for encoders without modules, which differ in
-    the modules that there are to freeze or to add.
-
-    Attributes:
-        tune: `shared` trains the head and all weights but modules and embeddings. `language`, for MLM runs, trains what a
-            new language needs: a module, except on encoders that have none for languages; word embeddings; and position
-            embeddings (footnote 6).
-        overlap: the word embeddings of tokens that the encoder's tokenizer has, too, are copied from the encoder, or drawn at
-            random like those of all other tokens. With `tune: language`.
-        embedding_norm: whether the LayerNorm of the embeddings trains, about which the paper says nothing. With
-            `tune: language`.
+    The method supports encoders with a module for each language, SHARED, and encoders without modules. They differ in
+    the modules that can be frozen or added.
     """
 
-    tune: Literal["shared", "language"] = "shared"
-    overlap: Literal["copy", "random"] = "copy"
-    embedding_norm: Literal["frozen", "trained"] = "frozen"
+    tune: Literal["shared", "language"] = Field(
+        default="shared",
+        description="the parameters that train. `shared`: the head and all weights except modules and embeddings. "
+        "`language`, for MLM runs: the parameters of a new language, which are a module (unless the encoder has no "
+        "modules for languages), word embeddings, and position embeddings (footnote 6)",
+    )
+    overlap: Literal["copy", "random"] = Field(
+        default="copy",
+        description="the first word embeddings of tokens that the encoder's tokenizer also has: copied from the "
+        "encoder, or random as for all other tokens. Only with `tune: language`",
+    )
+    embedding_norm: Literal["frozen", "trained"] = Field(
+        default="frozen",
+        description="whether the LayerNorm of the embeddings trains, which the paper does not specify. Only with "
+        "`tune: language`",
+    )
 
-    def __post_init__(self) -> None:
-        check_choice(self, "tune", ("shared", "language"))
-        check_choice(self, "overlap", ("copy", "random"))
-        check_choice(self, "embedding_norm", ("frozen", "trained"))
-        idle = [name for name in ("overlap", "embedding_norm") if getattr(self, name) != getattr(XMod, name)]
+    @model_validator(mode="after")
+    def _embeddings_train(self) -> Self:
+        idle = [name for name in self.model_dump(exclude_defaults=True) if name != "tune"]
         if self.tune == "shared" and idle:
             raise ValueError(
-                f"{' and '.join(idle)}: with `tune: shared` the embeddings do not train: leave out the option, or set it in the "
-                "method with `tune: language`"
+                f"{' and '.join(idle)}: embeddings do not train with `tune: shared`: leave out the option, or set it "
+                "in the method with `tune: language`"
             )
+        return self
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         return of_encoders_only(config)
@@ -57,10 +60,10 @@ class XMod(Method):
             )
 
     def install(self, model: "PreTrainedModel") -> None:
-        """Add a module for a new language. Runs on a task have it for cells of added languages, and do not train it.
+        """Add a module for a new language. Runs on a task need it for cells of added languages, and do not train it.
 
         Raises:
-            ValueError: the embeddings are of no family.
+            ValueError: the type of the encoder is unknown, so that its embeddings are unknown.
         """
         from xlgrid.papers.pfeiffer2022.xmod.modules import add_module
 
@@ -68,8 +71,8 @@ class XMod(Method):
         name = next(name for name, parameter in model.base_model.named_parameters() if parameter is table)
         if not (is_embedding(name) and f"{model.base_model_prefix}.{name}".endswith(EMBEDDINGS)):
             raise ValueError(
-                "method xmod trains embeddings only in MLM runs, and does not know the name of the embeddings in an encoder of type "
-                f"{model.config.model_type}, {name}: take full-ft"
+                "method xmod trains embeddings only in MLM runs, and does not know the name of the embeddings in an "
+                f"encoder of type {model.config.model_type}, {name}: use full-ft"
             )
         add_module(model)
 
@@ -93,14 +96,14 @@ class XMod(Method):
             super().begin_embeddings(new, old, before, after)
 
     def is_language_specific(self, name: str) -> bool:
-        """The module of an added language, and its embeddings."""
+        """Whether a parameter belongs to the module of an added language, or to its embeddings."""
         return module_of(name) == ADDED or is_embedding(name)
 
     def check_start(self, start: Method | None) -> None:
         if self.tune == "shared" and start is not None and not (isinstance(start, XMod) and start.tune == "language"):
             raise ValueError(
-                "runs of this method begin with the encoder, or with MLM runs that add languages: give the method of the "
-                "`start` `base: xmod` and `tune: language`, or leave out `start`"
+                "runs of this method begin with the encoder, or with MLM runs that add languages: give the method of "
+                "the `start` `base: xmod` and `tune: language`, or leave out `start`"
             )
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """XLM-R with a module for each language in every layer (Pfeiffer et al. 2022, section 3).
 
-In a transformer layer, s is the sum of the output and the input of the feed-forward block, and LN the last LayerNorm. With the
-module of the input's language
+In a transformer layer, let s be the sum of the output and the input of the feed-forward block, and LN the last
+LayerNorm. With the module of the input's language,
 
     z = LN(s)        out = LN(z + W2 gelu(W1 z))
 
-SHARED has one module for all languages. The modules wrap those of transformers' XLM-R. All parameters have the names of the
-Xmod classes of transformers, whose checkpoints are read and written.
+SHARED has one module for all languages. The modules wrap the modules of transformers' XLM-R. All parameters have the
+names of the Xmod classes of transformers, whose checkpoints are read and written.
 """
 
 from collections.abc import Iterable
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 # The name of the dictionary of modules in a layer.
 DICTIONARY = FAMILIES["xmod"].modules
-# The settings of a checkpoint that describe the layers above; those of other values have another order of LayerNorms.
+# The settings of a checkpoint for layers as described above. Other values mean another order of LayerNorms.
 WIRING = {"pre_norm": False, "adapter_layer_norm": False, "adapter_reuse_layer_norm": True, "ln_before_adapter": True}
 
 
 class LanguageModule(nn.Module):
-    """A bottleneck: W2 gelu(W1 z)."""
+    """The bottleneck of a language: W2 gelu(W1 z)."""
 
     def __init__(self, config: Any) -> None:
         from transformers.activations import ACT2FN
@@ -41,7 +41,7 @@ class LanguageModule(nn.Module):
         inner = config.hidden_size // config.adapter_reduction_factor
         self.dense1, self.dense2 = nn.Linear(config.hidden_size, inner), nn.Linear(inner, config.hidden_size)
         self.activation = ACT2FN[config.hidden_act]
-        # A model whose size is counted has no numbers, and torch would take as long to draw none.
+        # If only the size of the model is counted, its tensors have no values to draw, and torch would waste time.
         for layer in (self.dense1, self.dense2) if not self.dense1.weight.is_meta else ():
             nn.init.normal_(layer.weight, std=config.initializer_range)
             nn.init.zeros_(layer.bias)
@@ -55,9 +55,9 @@ class Routes(NamedTuple):
     """The modules that compute a batch.
 
     Attributes:
-        names: the modules, each once.
-        rows: the inputs of each module; empty if there is one module, for all inputs.
-        places: the places of the inputs, in their order, in `rows` one after another.
+        names: the names of the modules, without repetition.
+        rows: the inputs of each module; empty if a single module computes all inputs.
+        places: for each input, its place in the concatenation of `rows`.
     """
 
     names: tuple[str, ...]
@@ -66,7 +66,7 @@ class Routes(NamedTuple):
 
 
 class Router:
-    """The modules of a model by language, and the routes of the batch that it computes. All layers share it."""
+    """The modules of a model by language, and the routes of the current batch. All layers share the router."""
 
     def __init__(self, modules: Iterable[str]) -> None:
         self.modules = tuple(modules)
@@ -75,14 +75,14 @@ class Router:
 
     @property
     def is_shared(self) -> bool:
-        """Whether one module is for all languages."""
+        """Whether all languages share one module."""
         return self.modules == (SHARED,)
 
     def module_for(self, language: str) -> str:
         """The module of a language.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the encoder has no module for the language.
         """
         if self.is_shared:
             return SHARED
@@ -93,7 +93,7 @@ class Router:
             hint = (
                 f"name it in `modules` of the encoder, as {{{language}: {named[0]}}}"
                 if named
-                else "add an MLM run of it"
+                else "add an MLM run in this language"
             )
             raise ValueError(f"the encoder has no module of {unknown('language', language, self.modules)}: {hint}")
         return language
@@ -103,7 +103,8 @@ class Router:
         routes = self.routes or (Routes((SHARED,)) if self.is_shared else None)
         if routes is None:
             raise ValueError(
-                "the languages of the inputs are not known: pass what `language_arguments` returns to the model's forward"
+                "the languages of the inputs are unknown: pass the result of `language_arguments` to the model's "
+                "forward"
             )
         if not routes.rows:
             out: Tensor = modules[routes.names[0]](states)
@@ -116,14 +117,14 @@ class Router:
 
 
 class ModularNorm(nn.Module):
-    """The last LayerNorm of a layer, with the modules of the layer before it. It takes the place of `output.LayerNorm`, whose
+    """The last LayerNorm of a layer, with the modules of the layer before it. It replaces `output.LayerNorm`, whose
     parameters keep their names."""
 
     def __init__(self, output: Any, router: Router) -> None:
         super().__init__()
         norm = output.LayerNorm
         self.weight, self.bias, self.eps = norm.weight, norm.bias, norm.eps
-        # A tuple hides what belongs to `output` and must not be registered twice.
+        # A tuple hides the modules that belong to `output` and must not be registered twice.
         self.parts = (output.get_submodule(DICTIONARY), output.dropout)
         self.router = router
 
@@ -137,13 +138,13 @@ class ModularNorm(nn.Module):
 
 
 class Modular:
-    """What a model with modules says of languages; see `xlgrid.models.by_language.ByLanguage`."""
+    """The interface of a model with modules to languages, see `xlgrid.models.by_language.ByLanguage`."""
 
     base_model: Any
     device: torch.device
 
     def language_arguments(self, segments: Segments) -> dict[str, Routes]:
-        """The argument of `forward` that says which modules compute a batch; SHARED needs none."""
+        """The argument of `forward` with the modules that compute a batch; empty for SHARED."""
         router: Router = self.base_model.router
         if router.is_shared:
             return {}
@@ -170,23 +171,24 @@ class Modular:
         return tuple(dict.fromkeys(f"module:{language if name == ADDED else name}" for name, language in modules))
 
     def give_languages(self, names: Iterable[str], languages: Iterable[str]) -> None:
-        """Take the module of `add_module`, if it has one of these parameters, for that of these languages."""
+        """Assign the module of `add_module` to some languages if it has one of the given parameters."""
         if not any(module_of(name) == ADDED for name in names):
             return
         router: Router = self.base_model.router
         router.added = tuple(languages)
         if known := [code for code in router.added if code in router.modules]:
             raise ValueError(
-                f"the encoder has a pre-trained module of {', '.join(known)}, which stays as it is: leave the language out of those "
-                "to add"
+                f"the encoder has a pre-trained module for {', '.join(known)}, which is not replaced: do not add this "
+                "language"
             )
 
 
 @cache
 def with_modules(xlmr: Any) -> Any:
-    """A class of transformers for XLM-R with a head, as a class whose models have modules for the languages of an `XmodConfig`.
+    """A subclass of a class of transformers for XLM-R with a head, whose models have modules for the languages of an
+    `XmodConfig`.
 
-    Torch's generator draws the weights of new modules, as those of XLM-R.
+    Torch's generator draws the weights of new modules with the distribution of XLM-R.
     """
     from transformers import XmodConfig
 
@@ -202,16 +204,16 @@ def with_modules(xlmr: Any) -> Any:
 
 
 def install(model: Any) -> None:
-    """Give all layers of an XLM-R the modules that its configuration names, in place.
+    """Add the modules that the configuration of an XLM-R lists to all of its layers, in place.
 
     Raises:
-        ValueError: the configuration is of another order of LayerNorms.
+        ValueError: the configuration has another order of LayerNorms.
     """
     wrong = [name for name, value in WIRING.items() if getattr(model.config, name) != value]
     if wrong:
         got = ", ".join(f"{name} {getattr(model.config, name)}" for name in wrong)
         raise ValueError(
-            f"modules come between two uses of the last LayerNorm of a layer; the encoder has {got}: take another one"
+            f"modules must be between two uses of the last LayerNorm of a layer, got {got}: use another encoder"
         )
     router = Router(model.config.languages)
     for output in _outputs(model):
@@ -222,7 +224,7 @@ def install(model: Any) -> None:
 
 
 def add_module(model: "PreTrainedModel") -> None:
-    """Give all layers a module for a new language. SHARED, and a model without modules, stay as they are."""
+    """Add a module for a new language to all layers. SHARED and models without modules are unchanged."""
     router = router_of(model)
     if router is None or router.is_shared:
         return
@@ -232,7 +234,7 @@ def add_module(model: "PreTrainedModel") -> None:
 
 def router_of(model: "PreTrainedModel") -> Router | None:
     """The router of a model; None if the model has no modules for languages."""
-    # Models that tests make up have no base model.
+    # Models that tests define have no base model.
     return getattr(getattr(model, "base_model", None), "router", None)
 
 

@@ -52,15 +52,15 @@ def test_an_mbart_is_fine_tuned_for_labels_and_translations() -> None:
     [
         (
             {"method": ["full-ft", "bitfit"]},
-            "takes full-ft without `start`, got method bitfit, of base bitfit: put the encoder into a grid",
+            "needs full-ft without `start`, got method bitfit, of base bitfit: put the encoder into a separate grid",
         ),
-        ({"method": ["started"]}, "takes full-ft without `start`, got method started, which begins with an MLM run"),
+        ({"method": ["started"]}, "needs full-ft without `start`, got method started, which begins with an MLM run"),
         (
             {"task": ["ner"]},
-            "task ner, encoder mbart: an mBART is for tasks with the heads sequence and seq2seq, got token: put the encoder into a grid",
+            "task ner, encoder mbart: an mBART supports the heads sequence and seq2seq, got token: put the encoder into a separate grid",
         ),
-        ({"target": ["qb1", "qc1"]}, "mBART has a token for each of qa1, qb1, and none for qc1: leave these out"),
-        ({"source": ["qc1"]}, "and none for qc1"),
+        ({"target": ["qb1", "qc1"]}, "mBART has a token for each of qa1, qb1, but not for qc1: leave these out"),
+        ({"source": ["qc1"]}, "but not for qc1"),
         ({"encoder": ["early"], "method": ["bitfit"]}, "encoder early: an mBART"),
     ],
 )

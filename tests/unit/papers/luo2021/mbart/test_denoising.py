@@ -181,5 +181,5 @@ def test_evaluation_has_the_same_noise_in_every_batch(tokens: Tokens) -> None:
 
 
 def test_settings_of_spans_are_idle_for_tokens() -> None:
-    with pytest.raises(ValidationError, match="reads the shares of `masked`, and not share"):
+    with pytest.raises(ValidationError, match="reads the shares of `masked`, not share"):
         Denoising.model_validate({"noise": "tokens", "share": 0.3})

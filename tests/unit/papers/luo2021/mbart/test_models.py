@@ -114,18 +114,18 @@ def test_a_long_target_has_a_position_for_every_token(encoder: Path) -> None:
 def test_a_language_without_a_token_is_named(encoder: Path) -> None:
     model = load(encoder, "sequence")
     segments = Segments(np.array([4]), ("fr", "en"), np.array([[0, 0]], np.int16), 4)
-    with pytest.raises(ValueError, match=r"the mBART has no token of .*'fr'"):
+    with pytest.raises(ValueError, match=r"the mBART has no token for .*'fr'"):
         languages_of(model, segments)
 
 
 def test_an_mbart_of_others_has_no_languages() -> None:
-    with pytest.raises(ValueError, match="has no `languages`, whose tokens are the last of its embeddings"):
+    with pytest.raises(ValueError, match="has no list `languages` of the tokens of languages"):
         language_tokens(MBartConfig())
 
 
 def test_other_heads_are_refused(encoder: Path) -> None:
     for head in ("span", "mlm", "embed"):
-        with pytest.raises(ValueError, match=f"for tasks with the heads sequence and seq2seq, got {head}"):
+        with pytest.raises(ValueError, match=f"supports the heads sequence and seq2seq, got {head}"):
             load_model(encoder, ALL_HEADS.find(head), 0)
 
 

@@ -112,7 +112,7 @@ def test_label_smoothing_is_its_formula(model: Any, share: float) -> None:
 def test_a_head_of_which_some_classes_have_no_probability_has_no_label_smoothing() -> None:
     assert HEADS["span"].smoothed(0.0) is HEADS["span"]
     with pytest.raises(
-        ValueError, match=r"head span has no label smoothing here, got 0.1: leave out `label_smoothing`"
+        ValueError, match=r"head span does not support label smoothing, got 0.1: leave out `label_smoothing`"
     ):
         HEADS["span"].smoothed(0.1)
 

@@ -185,7 +185,7 @@ def test_a_run_with_parallel_examples_is_trained_and_evaluated_with_both_streams
     names = {"study": "s", "task": "t", "kind": "xnli", "encoder": "e", "method": "m", "source": "fr", "seed": 1}
     settings = {"steps": 60, "batch_size": 16, "lr": 0.01, "evaluations": 2}
     scores = {}
-    for base, options in (("plug-in", {}), ("plug-in", {"shuffled": True}), ("full-ft", {})):
+    for base, options in (("plug-in", {}), ("plug-in", {"shuffled": 1.0}), ("full-ft", {})):
         out = tmp_path / f"{base}{len(options)}"
         run_recipe = Recipe.model_validate({**names, "base": base, "options": options, "training": settings})
         train(run_recipe, folder, [tokens], [tokens], out)

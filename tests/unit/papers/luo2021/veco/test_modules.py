@@ -196,7 +196,7 @@ def test_other_encoders_are_refused() -> None:
         "intermediate_size": 8,
         "vocab_size": 20,
     }
-    with pytest.raises(ValueError, match="cross-attention is for XLM-R, got an encoder of type bert"):
+    with pytest.raises(ValueError, match="cross-attention needs an XLM-R, got an encoder of type bert"):
         modules.install(BertForMaskedLM(BertConfig(**sizes)))
 
 
@@ -212,6 +212,6 @@ def test_the_folder_of_an_encoder_gives_its_cross_attention_back(tmp_path: Path)
         modules.load_cross_attention(other, tmp_path / folder / "model.safetensors")
         assert torch.equal(stream_of_x(other), stream_of_x(model))
     load_model(tmp_path / "without", HEADS["mlm"], 0, new_lm_head=True).save_pretrained(tmp_path / "plain")
-    message = r"has no encoder\.layer\.0\.crossattention.*pre-train an encoder of `architecture: veco`"
+    message = r"has no encoder\.layer\.0\.crossattention.*pre-train an encoder with `architecture: veco`"
     with pytest.raises(ValueError, match=message):
         modules.load_cross_attention(other, tmp_path / "plain" / "model.safetensors")

@@ -30,10 +30,10 @@ def test_sources_and_targets_are_languages_whose_parallel_examples_have_data(tmp
         (
             ("encoders", "mini"),
             {"scratch": {"languages": ["en"]}},
-            r"encoder mini: the method reads cross-attention, which the encoder lacks",
+            r"encoder mini: the method needs cross-attention, which the encoder lacks",
         ),
-        (("grids", "main"), {"target": ["fr", "en-fr"]}, r"once more in en, got the pair en-fr: leave it out"),
-        (("tasks", "rt"), {"kind": "siqa", "options": {}}, r"sequences, tokens and spans, and rt is of kind siqa"),
+        (("grids", "main"), {"target": ["fr", "en-fr"]}, r"again in en, got the pair en-fr: leave it out"),
+        (("tasks", "rt"), {"kind": "siqa", "options": {}}, r"sequences, tokens or spans, and rt is of kind siqa"),
         (
             ("tasks", "rt"),
             {"kind": "xnli", "options": {}, "data": {"local": "x", "languages": ["fr"]}},

@@ -180,7 +180,7 @@ def test_embeddings_that_are_narrower_than_layers_have_a_narrower_invertible_ada
 def test_an_inverse_of_another_size_than_the_decoder_is_refused() -> None:
     config = RemBertConfig(**SIZE, input_embedding_size=8, output_embedding_size=12)
     model = AutoModelForMaskedLM.from_config(config)
-    with pytest.raises(ValueError, match=r"of size 8, and .* decodes are of size 12: set `inverse: false`"):
+    with pytest.raises(ValueError, match=r"the size 8, but .* decodes states of size 12: set `inverse: false`"):
         make("madx", {"tune": "language"}).install(model)
 
 
@@ -269,7 +269,7 @@ def test_other_encoders_are_refused() -> None:
         model = ElectraModel(ElectraConfig(num_hidden_layers=1))
         model.encoder.layer[0].output = torch.nn.Identity()
         with pytest.raises(
-            ValueError, match=r"adapters are for encoders of the types bert, .* got electra: take one of these"
+            ValueError, match=r"adapters need an encoder of type bert, .* got electra: use one of these"
         ):
             make("madx", {}).install(model)
 
@@ -277,6 +277,6 @@ def test_other_encoders_are_refused() -> None:
 @each_model
 def test_a_layer_that_ends_with_a_norm_has_no_other_one_to_read_through(kind: str) -> None:
     with pytest.raises(
-        ValueError, match="option pre_norm is for encoders whose layers have LayerNorms before their blocks, got "
+        ValueError, match="option pre_norm needs an encoder whose layers have LayerNorms before their blocks, got "
     ):
         adapted(kind, pre_norm="norm")

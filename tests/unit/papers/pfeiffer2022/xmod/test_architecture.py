@@ -291,7 +291,7 @@ def test_a_language_without_a_module_is_refused_before_the_first_step(world: Pat
     run = tune(world, tmp_path / "fine")
     with pytest.raises(ValueError, match="has no module of unknown language 'qa1'"):
         evaluated(world, run, "qa1")
-    with pytest.raises(ValueError, match="has a pre-trained module of fr, which stays as it is"):
+    with pytest.raises(ValueError, match="has a pre-trained module for fr, which is not replaced"):
         add(world, tmp_path / "add", code="fr")
 
 

@@ -53,7 +53,7 @@ def test_two_modules_cannot_have_one_name(published: Any, tokenizer: Path, tmp_p
     ("change", "message"),
     [
         ({"languages": [*RELEASED, "de_DE"]}, "the module of de_DE does not fit the encoder: .* is missing"),
-        ({"adapter_reduction_factor": 4}, r"has shape \[8, 16\], but config.json asks for \[4, 16\]"),
+        ({"adapter_reduction_factor": 4}, r"has shape \[8, 16\], but config.json has \[4, 16\]"),
     ],
 )
 def test_modules_that_do_not_fit_are_refused_when_the_encoder_is_taken_over(

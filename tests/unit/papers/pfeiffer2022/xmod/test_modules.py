@@ -149,7 +149,7 @@ def test_shared_nm_has_no_modules() -> None:
 
 def test_a_model_without_its_languages_a_language_without_module_and_an_input_in_two_are_refused() -> None:
     model = model_of()
-    with pytest.raises(ValueError, match="the languages of the inputs are not known"):
+    with pytest.raises(ValueError, match="the languages of the inputs are unknown"):
         model(**batch(2))
     with pytest.raises(ValueError, match=r"the encoder has no module of unknown language 'de'"):
         model.language_arguments(segments([0], ("de",)))
@@ -161,7 +161,7 @@ def test_a_model_without_its_languages_a_language_without_module_and_an_input_in
 def test_routes_do_not_outlast_a_batch() -> None:
     model = model_of()
     model(**batch(2), **model.language_arguments(segments([1, 1])))
-    with pytest.raises(ValueError, match="the languages of the inputs are not known"):
+    with pytest.raises(ValueError, match="the languages of the inputs are unknown"):
         model(**batch(2))
 
 
@@ -175,7 +175,7 @@ def test_an_added_module_is_that_of_its_language() -> None:
     german = model(**batch(2), **model.language_arguments(segments([0, 0], ("de",)))).logits
     assert (german - before).abs().max() > 1e-3
     assert torch.equal(before, model(**batch(2), **model.language_arguments(segments([1, 1]))).logits)
-    with pytest.raises(ValueError, match="has a pre-trained module of fr, which stays as it is"):
+    with pytest.raises(ValueError, match="has a pre-trained module for fr, which is not replaced"):
         model.give_languages(ADDED, ["fr"])
 
 
@@ -192,7 +192,7 @@ def test_a_copy_of_a_model_computes_with_its_own_modules() -> None:
 
 def test_another_order_of_norms_is_refused() -> None:
     config = transformers_model(pre_norm=True).config
-    with pytest.raises(ValueError, match="the encoder has pre_norm True: take another one"):
+    with pytest.raises(ValueError, match="got pre_norm True: use another encoder"):
         model_class("xmod", HEADS["mlm"])(config)
 
 

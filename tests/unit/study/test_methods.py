@@ -14,7 +14,11 @@ from xlgrid.plan.load import load_study
     [
         ("method: query, pairs", "method: qurey, pairs", "methods.pair.start.method: .*did you mean 'query'"),
         ("pairs: [en-fr]}", "pairs: [en-it]}", "methods.pair.start: .*'it'"),
-        ("pairs: [en-fr]}", "pairs: [en-fr], source: en-fr}", "leave out one of them"),
+        (
+            "pairs: [en-fr]}",
+            "pairs: [en-fr], source: en-fr}",
+            "methods.pair.start: a start has at most one of source and pairs",
+        ),
         ("method: query, pairs: [en-fr]}", "method: query}", "grids.main.source: method pair: .* en and en-fr"),
         ("pairs: [en-fr]}", "at: target}", "grids.main: .* method pair begin with .*: leave out en.en-fr, en-fr"),
         ("{n: 100}}", "{n: 100}, start: rtt}", "tasks.rt.start: unknown task 'rtt', did you mean 'rt'"),

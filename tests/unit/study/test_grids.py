@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_fixture import of_encoder
+from study_fixture import misfits, of_encoder
 
-from xlgrid.study import check_encoders
 from xlgrid.study.encoders import EncoderWithHead
 
 
@@ -23,26 +22,26 @@ from xlgrid.study.encoders import EncoderWithHead
 )
 def test_a_method_that_is_not_for_the_family_of_an_encoder_is_refused(hub: str, base: str, problem: str) -> None:
     described = of_encoder({"base": base}, {"hub": hub})
-    [message] = check_encoders.families(described)
+    [message] = misfits(described)
     assert message.startswith("grids.g: ") and problem in message
-    assert [*check_encoders.families(of_encoder({"base": "full-ft"}, {"hub": hub}))] == []
-    assert [*check_encoders.families(of_encoder({"base": base}, {"hub": "FacebookAI/xlm-roberta-base"}))] == []
+    assert misfits(of_encoder({"base": "full-ft"}, {"hub": hub})) == []
+    assert misfits(of_encoder({"base": base}, {"hub": "FacebookAI/xlm-roberta-base"})) == []
 
 
 def test_the_family_of_an_encoder_in_a_folder_is_that_of_its_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "modernbert", "norm_bias": true}')
-    assert [*check_encoders.families(of_encoder({"base": "bitfit"}, {"path": str(tmp_path)}))] == []
+    assert misfits(of_encoder({"base": "bitfit"}, {"path": str(tmp_path)})) == []
     (tmp_path / "config.json").write_text('{"model_type": "modernbert"}')
-    assert len([*check_encoders.families(of_encoder({"base": "bitfit"}, {"path": str(tmp_path)}))]) == 1
+    assert len(misfits(of_encoder({"base": "bitfit"}, {"path": str(tmp_path)}))) == 1
     (tmp_path / "config.json").write_text("{")
-    assert [*check_encoders.families(of_encoder({"base": "bitfit"}, {"path": str(tmp_path)}))] == []
+    assert misfits(of_encoder({"base": "bitfit"}, {"path": str(tmp_path)})) == []
 
 
 def test_an_encoder_with_another_head_is_of_the_family_of_the_encoder_that_it_is_of() -> None:
     described = of_encoder({"base": "bitfit"}, {"hub": "jhu-clsp/mmBERT-base"})
     described.grids["g"] = described.grids["g"].model_copy(update={"encoder": ["headed"]})
     described.encoders["headed"] = EncoderWithHead.model_validate({"of": "e", "lm_head": {"languages": ["en"]}})
-    [problem] = check_encoders.families(described)
+    [problem] = misfits(described, "headed")
     assert "encoder headed: method bitfit trains biases, and the encoder, of type modernbert" in problem
 
 
@@ -76,7 +75,7 @@ def test_the_files_of_a_type_that_is_not_listed_tell_what_fits(
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(SIZE | config))
     described = of_encoder({"base": base}, {"path": str(tmp_path), "tokenizer": "own"})
-    messages = [*check_encoders.families(described)]
+    messages = misfits(described)
     assert [problem in message for message in messages] == [True] if problem else messages == []
 
 
@@ -85,19 +84,19 @@ def test_a_head_that_a_type_lacks_is_refused(tmp_path: Path) -> None:
     encoder = {"path": str(tmp_path), "tokenizer": "own"}
     described = of_encoder({"base": "full-ft"}, encoder)
     described.tasks["ner"] = type(described.tasks["ner"])(kind="xquad")
-    [message] = check_encoders.families(described)
+    [message] = misfits(described)
     assert message.startswith("grids.g: task ner, encoder e: transformers has no class QuestionAnswering")
 
 
 def test_a_fetched_encoder_of_the_hub_tells_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     described = of_encoder({"base": "bitfit"}, {"hub": "some/encoder"})
-    assert [*check_encoders.families(described)] == [], "nothing is known before it is fetched"
+    assert misfits(described) == [], "nothing is known before it is fetched"
     folder = tmp_path / "results/s/encoders/e"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(SIZE | {"model_type": "modernbert"}))
     (folder / "encoder.json").write_text(json.dumps({"hub": "some/encoder"}))
-    [message] = check_encoders.families(described)
+    [message] = misfits(described)
     assert "of type modernbert" in message
     (folder / "encoder.json").write_text(json.dumps({"hub": "an/other"}))
-    assert [*check_encoders.families(described)] == [], "the folder has an encoder that the study names no more"
+    assert misfits(described) == [], "the folder has an encoder that the study names no more"

@@ -1,1 +1,0 @@
-"""Commands about runs refuse arguments that do not belong together."""
