@@ -106,7 +106,7 @@ COMMANDS = (
     ),
     Bad(
         "a cell cut short",
-        f"{CELL} is truncated or is no cell (... delete it and run the study again",
+        f"{CELL} is truncated or is not a cell (... delete it and run the study again",
         file(CELL, "{"),
         "exhibit mine scores --output out",
     ),

@@ -172,5 +172,5 @@ def check_fits(method: Method, model: "PreTrainedModel") -> None:
 def of_encoders_only(config: Mapping[str, Any]) -> str | None:
     """The answer of `Method.misfit` for a method whose modules are for encoders only."""
     if config.get("is_encoder_decoder"):
-        return "the method is for encoders, and the model of the task is an encoder-decoder: take full-ft or bitfit"
+        return "the method is for encoders, and the model of the task is an encoder-decoder: use full-ft or bitfit"
     return None

@@ -1,25 +1,16 @@
-"""Mistakes in a study that only its cells and runs show."""
+"""Collect the mistakes in a study that only its cells and runs show."""
 
 from collections.abc import Iterator
-from itertools import product
-from os.path import normpath
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xlgrid.base.names import unknown
-from xlgrid.data.encoders import older_tokenizer, without_tokenizer
 from xlgrid.models.lm_head import lacking
 from xlgrid.models.lm_head import refusal as lm_head_refusal
-from xlgrid.products.encode import Encoder
+from xlgrid.products.encode import Encoder, Tokenizer
+from xlgrid.products.product import Product
 from xlgrid.results.claims import problem_of_plan
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
-    from xlgrid.products.train import Run
-    from xlgrid.study.schema import Study
-
-# The most bytes in the name of a file or folder on common file systems; a character of a source is one byte.
-LONGEST_NAME = 255
 
 
 def plan_problems(plan: "Plan") -> list[str]:
@@ -30,14 +21,14 @@ def plan_problems(plan: "Plan") -> list[str]:
         return [str(error)]
     return [
         *_trainings(plan),
-        *_paths(plan),
-        *_older_tokenizers(plan),
+        *_products(plan),
         *_lm_heads(plan),
         *_derived_data(plan),
-        *_texts(plan),
-        *_steps(plan),
-        *_checkpoints(plan),
-        *_tokenizers(plan),
+        *(
+            problem
+            for name, grid in plan.study.grids.items()
+            for problem in grid.problems_of_checkpoints(plan.study, name)
+        ),
         *_methods(plan),
         *_exhibits(plan),
         *_claims(plan),
@@ -64,29 +55,18 @@ def _trainings(plan: "Plan") -> Iterator[str]:
                     )
 
 
-def _paths(plan: "Plan") -> Iterator[str]:
-    """No encoder is copied onto itself, and the source of each run is short enough for the name of a folder."""
-    if too_long := next((run for run in plan.runs if len(run.source) > LONGEST_NAME), None):
-        yield (
-            f"grids: the source {too_long.source[:40]}... has {len(too_long.source)} characters, but it becomes the "
-            f"name of a run's folder, which can have {LONGEST_NAME}: mix fewer languages, or choose shorter codes"
-        )
-    for name, entry in plan.study.encoders.items():
-        if entry.folder and normpath(entry.folder) == normpath(Encoder(plan.study.name, name).folder):
-            yield f"encoders.{name}.path: {entry.folder} is where xlgrid copies the encoder to: name another folder"
-
-
-def _older_tokenizers(plan: "Plan") -> Iterator[str]:
-    """Folders of tokenizers on this machine have a tokenizer.json, and not only the files of an older kind."""
+def _products(plan: "Plan") -> Iterator[str]:
+    """The first mistake of runs, encoders and tokenizers about each key of the study."""
     study = plan.study
-    for name, entry in study.all_tokenizers.items():
-        folder = Path(entry.folder or "")
-        if not entry.folder or not folder.is_dir() or (folder / "tokenizer.json").exists():
-            continue
-        names = [file.name for file in folder.iterdir()]
-        if older_tokenizer(names):
-            section = "tokenizers" if name in study.tokenizers else "encoders"
-            yield f"{section}.{name}.path: {without_tokenizer(entry.folder, names)}"
+    products: list[Product] = [Encoder(study.name, name) for name in study.encoders]
+    products += [Tokenizer(study.name, name) for name in study.all_tokenizers]
+    # Runs that differ by their seed have the same mistakes.
+    products += {run._replace(seed=0): run for run in plan.runs}.values()
+    mistakes: dict[str, str] = {}
+    for each in products:
+        for mistake in each.mistakes(plan):
+            mistakes.setdefault(mistake.partition(": ")[0], mistake)
+    yield from mistakes.values()
 
 
 def _lm_heads(plan: "Plan") -> Iterator[str]:
@@ -125,116 +105,10 @@ def _derived_data(plan: "Plan") -> Iterator[str]:
             yield from derived.problems_of_plan(plan, name)
 
 
-def _texts(plan: "Plan") -> Iterator[str]:
-    """There is text in the language of each MLM run."""
-    study = plan.study
-    lacking = {code: problem for code in study.languages if (problem := study.text.lacks(code))}
-    runs = [run for run in (plan.runs if lacking else ()) if study.tasks[run.task].from_text]
-    for code, problem in lacking.items():
-        methods = [
-            run.method for run in runs if code in run.source.languages and not study.methods[run.method].imported
-        ]
-        if methods:
-            yield f"text: runs of method {methods[0]} train on text in {code}, but {problem}"
-
-
-def _tokenizers(plan: "Plan") -> Iterator[str]:
-    """MLM runs with another tokenizer than the encoder's begin with the encoder, and are not imported."""
-    study = plan.study
-    if not any(entry.tokenizer for entry in study.tasks.values()):
-        return
-    for run in plan.runs:
-        tokenizer = study.tasks[run.task].tokenizer_in(run.source)
-        if tokenizer and tokenizer not in study.all_tokenizers:
-            yield f"tasks.{run.task}.tokenizer: {run.folder} has {unknown('tokenizer', tokenizer, study.all_tokenizers)}"
-            return
-        chain = [*run.mlm_runs(study), run] if not study.tasks[run.task].task.target else []
-        other = [each.task for each in chain if each.new_tokenizer(plan)]
-        if other and study.methods[run.method].imported:
-            yield f"tasks.{other[0]}.tokenizer: the runs of method {run.method} are imported, with no embeddings: leave it out"
-            return
-        if other and len(chain) > 1:
-            yield (
-                f"tasks.{other[0]}.tokenizer: {chain[-1].folder} begins with {chain[-2].folder}, but an MLM run that "
-                "begins with another must have the encoder's tokenizer: leave out `tokenizer`, or the `start` of "
-                "one method"
-            )
-            return
-
-
 def _methods(plan: "Plan") -> Iterator[str]:
     """The mistakes that methods report for the plan."""
     for key, entry in plan.study.methods.items():
         yield from entry.method.problems_of_plan(plan, key)
-
-
-def _steps(plan: "Plan") -> Iterator[str]:
-    """The settings of each run fit together. For example, the training reaches the steps of its checkpoints."""
-    study = plan.study
-    numbered = [*enumerate(study.training)]
-    setting: dict[str, str] = {key: f"training.{i}.set" for i, entry in numbered for key in entry.set}
-    # Settings do not depend on the seed, nor on the target in source@target.
-    alike = {run._replace(source=run.source.data, seed=0): run for run in (plan.runs if setting else ())}
-    for run in alike.values():
-        if conflict := study.recipe(*run[1:]).training.conflict:
-            key, text = conflict
-            yield f"{setting[key]}: in {run.folder}, {text}, or restrict the entry with `when`"
-            return
-        if problem := next(_dev_problems(study, run), None):
-            yield f"{setting['dev_targets']}.dev_targets: {problem}; leave it out, or restrict it with `when`"
-            return
-
-
-def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
-    """Reasons why a run cannot be evaluated on its `dev_targets` while it trains."""
-    name, entry = study.entry(run.task, "dev")
-    start = study.methods[run.method].start
-    known, text = study.encoders[run.encoder].modules_of(study), start.of_run(run.source) if start else None
-    # The MLM run has added a module, with which this run begins.
-    added = text.languages if text else ()
-    for target in study.recipe(*run[1:]).training.dev_targets:
-        if not entry.task.target:
-            yield f"{run.folder} is an MLM run, which is evaluated on the text that it trains on"
-        elif entry.data and (problem := entry.data.lacks(name, "dev", target)):
-            yield problem
-        elif not entry.data and not all(entry.task.speaks(code) for code in target.languages):
-            yield f"task {name} cannot be generated in {target}"
-        elif known and not {*target.languages} <= {*known, *added}:
-            yield f"{run.folder} cannot be evaluated on {target}: encoder {run.encoder} has no module of it"
-        elif start and start.of_cell(run.source, target) != start.of_run(run.source):
-            # Each evaluation would have to load the weights of another MLM run.
-            yield (
-                f"{run.folder} cannot be evaluated on {target} while it trains, because cells of {target} have weights of "
-                "another MLM run"
-            )
-
-
-def _checkpoints(plan: "Plan") -> Iterator[str]:
-    """MLM runs keep the checkpoints for which the grids ask."""
-    study = plan.study
-    for name, grid in study.grids.items():
-        for encoder, method in product(grid.encoder, grid.method) if grid.checkpoints else ():
-            start = study.methods[method].start
-            assert start
-            if study.methods[start.method].imported:
-                yield (
-                    f"grids.{name}.checkpoints: cells of {method} are evaluated with the runs of method {start.method}, "
-                    "which are imported and have no steps: leave out `checkpoints`, or train these runs here"
-                )
-                continue
-            texts = {start.of_target(t, s): t for t, s in product(study.targets(grid), study.sources(grid))}
-            for text, target in texts.items():
-                if text is None:
-                    yield f"grids.{name}.checkpoints: method {method} has no MLM run for target {target}: leave {target} out"
-                    continue
-                kept = study.recipe(start.task, encoder, start.method, text, start.seed).training.checkpoints
-                if missing := [step for step in grid.checkpoints if step not in kept]:
-                    yield (
-                        f"grids.{name}.checkpoints: the MLM run of method {start.method} in {text} keeps "
-                        f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, missing))}: add them to the "
-                        f"`checkpoints` that `training` sets {{when: {{task: {start.task}, method: {start.method}}}}}"
-                    )
-                    break
 
 
 def _exhibits(plan: "Plan") -> Iterator[str]:

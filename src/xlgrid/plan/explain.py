@@ -18,22 +18,8 @@ def explain(plan: "Plan", path: str) -> str | None:
     product = product_of(path)
     if product is None or (isinstance(product, Exhibit) and path not in _exhibit_files(plan)):
         return None if Benchmark.parse(path) else _nothing_makes(plan, path)
-    if problem := refusal(plan, product):
-        return f"{path}: {problem}"
-    return None
-
-
-def refusal(plan: "Plan", product: Product) -> str | None:
-    """Why the study does not make the product; None if it does."""
-    if problem := product.problem(plan):
-        return problem
-    owned, name = plan.owned(product).study, plan.study.name
-    if owned == name:
-        return None
-    return (
-        f"study {name} extends {owned} and changes nothing that this file depends on, so {owned} makes the file: ask "
-        f"for {plan.owned(product).path}"
-    )
+    problem = plan.refusal(product)
+    return problem and f"{path}: {problem}"
 
 
 def _exhibit_files(plan: "Plan") -> list[str]:

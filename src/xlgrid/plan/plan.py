@@ -130,6 +130,18 @@ class Plan:
             self._owned[named] = self._owner(named)
         return self._owned[named]  # type: ignore[return-value]
 
+    def refusal(self, product: Product) -> str | None:
+        """Why this study does not make a product; None if it does."""
+        if problem := product.problem(self):
+            return problem
+        owned, name = self.owned(product), self.study.name
+        if owned.study == name:
+            return None
+        return (
+            f"study {name} extends {owned.study} and changes nothing that this file depends on, so {owned.study} makes the "
+            f"file: ask for {owned.path}"
+        )
+
     def _owner(self, product: P) -> P:
         """The result of `owned`, for a product with this study."""
         # The inputs in this study come first, because the grids of an ancestor may be large.

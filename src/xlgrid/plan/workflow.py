@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Strict, plainly
 from xlgrid.data.downloads import Downloads
-from xlgrid.plan.explain import explain, refusal
+from xlgrid.plan.explain import explain
 from xlgrid.plan.load import is_path, load_plan, study_named
 from xlgrid.plan.load import study_path as study_path
 from xlgrid.plan.plan import Plan
@@ -201,7 +201,7 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
         ValueError: the study does not have the product; the message names the nearest one.
     """
     plan = plans[wanted.study]
-    if problem := refusal(plan, wanted):
+    if problem := plan.refusal(wanted):
         raise ValueError(f"{wanted.path}: {problem}")
     return wanted.inputs(plan)
 

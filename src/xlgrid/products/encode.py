@@ -2,12 +2,14 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from os.path import normpath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.data.checkpoints import weights_problem
-from xlgrid.data.encoders import tokenizer_files, without_tokenizer
+from xlgrid.data.encoders import older_tokenizer, tokenizer_files, without_tokenizer
 from xlgrid.data.origins.origin import SPLITS
 from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Target, unaccompanied
@@ -49,6 +51,13 @@ class Tokenizer(Product):
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"tokenizer": study.all_tokenizers}
 
+    def mistakes(self, plan: "Plan") -> Iterator[str]:
+        folder = plan.study.all_tokenizers[self.tokenizer].folder
+        names = [file.name for file in Path(folder).iterdir()] if folder and Path(folder).is_dir() else []
+        if folder and "tokenizer.json" not in names and older_tokenizer(names):
+            section = "tokenizers" if self.tokenizer in plan.study.tokenizers else "encoders"
+            yield f"{section}.{self.tokenizer}.path: {without_tokenizer(folder, names)}"
+
     @property
     def thing(self) -> str:
         return f"tokenizer {self.tokenizer}"
@@ -85,6 +94,11 @@ class Encoder(Product):
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
         return {"encoder": study.encoders}
+
+    def mistakes(self, plan: "Plan") -> Iterator[str]:
+        folder = plan.study.encoders[self.encoder].folder
+        if folder and normpath(folder) == normpath(self.folder):
+            yield f"encoders.{self.encoder}.path: {folder} is where xlgrid copies the encoder to: name another folder"
 
     @property
     def thing(self) -> str:

@@ -6,7 +6,7 @@ and `xlgrid check` all use these definitions.
 """
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -146,6 +146,10 @@ class Product(Templated):
         """Why the study of a plan does not have this product; None if it does."""
         absent = self._unknown(plan.study)
         return absent and unknown(*absent)
+
+    def mistakes(self, plan: "Plan") -> Iterator[str]:
+        """Why a product that the study has could not be made, each as `place: what is wrong`, where a place is a key of the study."""
+        yield from ()
 
     def under(self, study: str) -> Self:
         """The same product, with another study in its path."""

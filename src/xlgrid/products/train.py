@@ -1,11 +1,11 @@
 """Runs: one training each."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter, ne
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from xlgrid.base.names import unknown_or_unused
+from xlgrid.base.names import unknown, unknown_or_unused
 from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Source, accompanied
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
     from xlgrid.study.starts import StartEntry
+
+# The most bytes in the name of a file or folder on common file systems; a character of a source is one byte.
+LONGEST_NAME = 255
 
 
 class OfGrids(Product):
@@ -161,6 +164,67 @@ class Run(OfGrids, _RunAxes):
         if entry and not entry.is_trained:
             return f"method {self.method} trains nothing and has no runs: ask for a cell"
         return super().problem(plan)
+
+    def mistakes(self, plan: "Plan") -> Iterator[str]:
+        study = plan.study
+        if len(self.source) > LONGEST_NAME:
+            yield (
+                f"grids: the source {self.source[:40]}... has {len(self.source)} characters, but it becomes the "
+                f"name of a run's folder, which can have {LONGEST_NAME}: mix fewer languages, or choose shorter codes"
+            )
+        if study.tasks[self.task].from_text and not study.methods[self.method].imported:
+            for lacking in filter(None, map(study.text.lacks, self.source.languages)):
+                yield f"text: runs of method {self.method} train on text, but {lacking}"
+        # The last entry that sets a key wins.
+        entries: dict[str, str] = {
+            key: f"training.{i}.set" for i, entry in enumerate(study.training) for key in entry.set
+        }
+        if conflict := study.recipe(*self[1:]).training.conflict:
+            key, text = conflict
+            yield f"{entries[key]}: in {self.folder}, {text}, or restrict the entry with `when`"
+        elif problem := next(self._problems_of_dev(study), None):
+            yield f"{entries['dev_targets']}.dev_targets: {problem}; leave it out, or restrict it with `when`"
+        yield from self._problems_of_tokenizer(plan)
+
+    def _problems_of_dev(self, study: "Study") -> Iterator[str]:
+        """Reasons why the run cannot be evaluated on its `dev_targets` while it trains."""
+        name, entry = study.entry(self.task, "dev")
+        start = study.methods[self.method].start
+        known, text = study.encoders[self.encoder].modules_of(study), start.of_run(self.source) if start else None
+        # The MLM run has added a module, with which this run begins.
+        added = text.languages if text else ()
+        for target in study.recipe(*self[1:]).training.dev_targets:
+            if not entry.task.target:
+                yield f"{self.folder} is an MLM run, which is evaluated on the text that it trains on"
+            elif entry.data and (problem := entry.data.lacks(name, "dev", target)):
+                yield problem
+            elif not entry.data and not all(entry.task.speaks(code) for code in target.languages):
+                yield f"task {name} cannot be generated in {target}"
+            elif known and not {*target.languages} <= {*known, *added}:
+                yield f"{self.folder} cannot be evaluated on {target}: encoder {self.encoder} has no module of it"
+            elif start and start.of_cell(self.source, target) != start.of_run(self.source):
+                # Each evaluation would have to load the weights of another MLM run.
+                yield (
+                    f"{self.folder} cannot be evaluated on {target} while it trains, because cells of {target} have weights of "
+                    "another MLM run"
+                )
+
+    def _problems_of_tokenizer(self, plan: "Plan") -> Iterator[str]:
+        """An MLM run with another tokenizer than the encoder's begins with the encoder, and is not imported."""
+        study = plan.study
+        tokenizer = study.tasks[self.task].tokenizer_in(self.source)
+        chain = [*self.mlm_runs(study), self] if not study.tasks[self.task].task.target else []
+        other = [each.task for each in chain if each.new_tokenizer(plan)]
+        if tokenizer and tokenizer not in study.all_tokenizers:
+            yield f"tasks.{self.task}.tokenizer: {self.folder} has {unknown('tokenizer', tokenizer, study.all_tokenizers)}"
+        elif other and study.methods[self.method].imported:
+            yield f"tasks.{other[0]}.tokenizer: the runs of method {self.method} are imported, with no embeddings: leave it out"
+        elif other and len(chain) > 1:
+            yield (
+                f"tasks.{other[0]}.tokenizer: {self.folder} begins with {chain[-2].folder}, but an MLM run that "
+                "begins with another must have the encoder's tokenizer: leave out `tokenizer`, or the `start` of "
+                "one method"
+            )
 
     @property
     def thing(self) -> str:

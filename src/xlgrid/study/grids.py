@@ -84,6 +84,32 @@ class Grid(Strict):
             ),
         )
 
+    def problems_of_checkpoints(self, study: "Study", name: str) -> Iterator[str]:
+        """MLM runs keep the checkpoints for which the grid asks. The study has no other mistakes."""
+        place = f"grids.{name}.checkpoints"
+        for encoder, method in product(self.encoder, self.method) if self.checkpoints else ():
+            start = study.methods[method].start
+            assert start
+            if study.methods[start.method].imported:
+                yield (
+                    f"{place}: cells of {method} are evaluated with the runs of method {start.method}, "
+                    "which are imported and have no steps: leave out `checkpoints`, or train these runs here"
+                )
+                continue
+            texts = {start.of_target(t, s): t for t, s in product(study.targets(self), study.sources(self))}
+            for text, target in texts.items():
+                if text is None:
+                    yield f"{place}: method {method} has no MLM run for target {target}: leave {target} out"
+                    continue
+                kept = study.recipe(start.task, encoder, start.method, text, start.seed).training.checkpoints
+                if missing := [step for step in self.checkpoints if step not in kept]:
+                    yield (
+                        f"{place}: the MLM run of method {start.method} in {text} keeps "
+                        f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, missing))}: add them to the "
+                        f"`checkpoints` that `training` sets {{when: {{task: {start.task}, method: {start.method}}}}}"
+                    )
+                    break
+
 
 def problems_of_copies(study: "Study") -> Iterator[str]:
     """Grids of methods that train nothing have one seed for each encoder, because cells of a second seed would be copies that tests

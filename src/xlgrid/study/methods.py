@@ -38,7 +38,9 @@ class MethodEntry(Strict):
     def _imported(cls, fields: Any) -> Any:
         if not isinstance(fields, Mapping):
             return fields
-        own, found = apart(fields, [name for name in cls.model_fields if name != "imported"], ALL_IMPORTED)
+        # What is written of an entry has the field itself, which is null without such runs.
+        stated = {key: value for key, value in fields.items() if key != "imported" or value is not None}
+        own, found = apart(stated, [name for name in cls.model_fields if name != "imported"], ALL_IMPORTED)
         if len(found) > 1:
             raise ValueError(f"runs of a method come from one place, got {' and '.join(found)}: leave out all but one")
         return own | {"imported": next(iter(found.values()), None)}

@@ -137,7 +137,7 @@ def check(world: World, kind: str, head: str, name: str) -> None:
     if refusal is None:
         world.run(kind, head, name)
         return
-    assert any(way in refusal for way in ("take ", "set ", "leave ")), f"what to do instead of: {refusal}"
+    assert any(way in refusal for way in ("take ", "use ", "set ", "leave ")), f"what to do instead of: {refusal}"
     if type_problem(config) is None:
         # A run refuses with the same sentence what nobody read as a study.
         with pytest.raises(ValueError) as refused:

@@ -63,7 +63,7 @@ def test_mlm_runs_need_text(tmp_path: Path) -> None:
     text = text.replace(", checkpoints: [50, 100]}\n", "}\n")
     with pytest.raises(
         ValueError,
-        match=r"text: runs of method query train on text in sus, but there is no text in sus, .* name a file",
+        match=r"text: runs of method query train on text, but there is no text in sus, .* name a file",
     ):
         load_study(write(tmp_path, text))
     load_study(write(tmp_path, text + "text: {files: {sus: sus.txt}}\n"))

@@ -50,7 +50,6 @@ def nothing_by_record(**entries: Any) -> bool:
         ("f1", {}, 0.0, 0.1),
         ("f1", {}, math.nan, 0.1),
         ("squad-em", {}, 0.0, 0.1),
-        ("bleu", {}, 0.0, 0.1),
         ("perplexity", {"perplexity": 800.0}, 800.0, 799.0),
         ("perplexity", {"perplexity": 800.0}, 5e7, 20.0),
     ],

@@ -13,6 +13,7 @@ from scipy import stats
 
 from xlgrid import heads
 from xlgrid.evaluation.cell import pack
+from xlgrid.heads.metrics import OfAll
 from xlgrid.products.evaluate import Cell
 from xlgrid.results import verdicts
 from xlgrid.results.claims import Claim, Selection, Term
@@ -135,27 +136,34 @@ def test_the_noise_of_examples_is_that_of_a_bootstrap_that_draws_all_cells_toget
     assert variance == pytest.approx(np.var(drawn), rel=0.08)
 
 
-def test_the_noise_of_bleu_is_that_of_a_bootstrap_that_draws_all_cells_together() -> None:
+def precision(outcomes: np.ndarray) -> float:
+    """The geometric mean of the shares of right n-grams, of [sentences, 8]: the right ones and all, for n from 1 to 4."""
+    right, of_all = np.split(outcomes.sum(0), 2)
+    return 100 * float((right / of_all).prod() ** 0.25)
+
+
+def test_the_noise_of_a_metric_of_all_outcomes_is_that_of_a_bootstrap_that_draws_all_cells_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Most sentences are as hard for one method as for the other, so that cells that are drawn apart would differ much more."""
+    monkeypatch.setattr(heads.HEADS["sequence"], "all_metrics", (OfAll("precision", "here", precision),))
     rng, count = np.random.default_rng([7]), 60
     about, outcomes = {"one": compared("b", "a", (1, 2))}, {}
     hard = rng.integers(0, 11, count)
     for term in about["one"]:
         right = np.clip(hard + rng.integers(0, 2, count), 0, 10)
         ngrams = [np.clip(right - step, 0, None) for step in range(4)]
-        outcomes[term.cell] = np.stack(
-            [*[np.full(count, 10)] * 2, *ngrams, *[np.full(count, 10 - n) for n in range(4)]], 1
-        )
-        write(term.cell, outcomes[term.cell], "bleu")
+        outcomes[term.cell] = np.stack([*ngrams, *[np.full(count, 10 - n) for n in range(4)]], 1)
+        write(term.cell, outcomes[term.cell], "precision")
     measured = verdicts.measure(about).iloc[0]
     draws = []
     for _ in range(300):
         rows = rng.integers(0, count, count)
-        scores = {cell: heads.metric("bleu").score(sums[rows].tolist()) for cell, sums in outcomes.items()}
+        scores = {cell: heads.metric("precision").score(sums[rows].tolist()) for cell, sums in outcomes.items()}
         draws.append(sum(term.weight / 2 * scores[term.cell] for term in about["one"]))
     assert measured["example_variance"] == pytest.approx(np.var(draws), rel=0.3)
     apart = sum(
-        (term.weight / 2) ** 2 * (heads.metric("bleu").moves(outcomes[term.cell].tolist()) ** 2).mean() / 1000
+        (term.weight / 2) ** 2 * (heads.metric("precision").moves(outcomes[term.cell].tolist()) ** 2).mean() / 1000
         for term in about["one"]
     )
     assert measured["example_variance"] < apart / 2

@@ -137,3 +137,20 @@ def test_a_table_shows_both_metrics_where_it_names_them(tmp_path: Path, monkeypa
         # Two targets each.
         assert len(lines) - 1 == 2 * (2 if name == "main" else 3)
         assert "Metric: squad-f1, " in Path(name, "table.md").read_text()
+
+
+def test_an_axis_has_each_value_of_the_grids_once(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, QA))
+    values = study.order
+    assert {axis: len(set(known)) for axis, known in values.items()} == {
+        axis: len(known) for axis, known in values.items()
+    }
+    assert set(map(str, values["task"])) <= set(study.defined_names["task"])
+
+
+def test_the_tasks_that_others_begin_with_count(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, QA))
+    first, second = [*study.tasks][:2]
+    begins = study.tasks[second].model_copy(update={"start": first})
+    chained = study.model_copy(update={"tasks": {**study.tasks, second: begins}})
+    assert chained.with_first([second]) == [second, first]

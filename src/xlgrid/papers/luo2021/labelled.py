@@ -11,7 +11,6 @@ from xlgrid.base.names import among
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.data.sources import DerivedData
 from xlgrid.languages.sources import Source
-from xlgrid.plan.explain import refusal
 from xlgrid.products.data import Data, columns_of, settings_of_rows
 from xlgrid.products.product import Inputs, Product, Settings
 from xlgrid.products.train import Run
@@ -127,7 +126,7 @@ class Labelled(DerivedData):
         if users and not teacher.is_in(plan):
             yield (
                 f"grids: {users[-1].folder} trains on labels from {teacher.folder}, which no grid has "
-                f"({refusal(plan, teacher)}): add that run to a grid"
+                f"({plan.refusal(teacher)}): add that run to a grid"
             )
 
 

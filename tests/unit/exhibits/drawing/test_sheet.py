@@ -85,14 +85,17 @@ def test_a_round_number_of_five_digits_is_written_in_thousands(value: Any, text:
     [
         (["tok:zh", "tok:zh"], None),
         (["tok:zh", None], None),
-        (["tok:zh", "tok:13a"], r"bleu is computed in 2 ways, .*: tok:zh \(target en-zh\); tok:13a \(target en-de\)\."),
+        (
+            ["tok:zh", "tok:13a"],
+            r"accuracy is computed in 2 ways, .*: tok:zh \(target en-zh\); tok:13a \(target en-de\)\.",
+        ),
     ],
 )
 def test_a_table_says_that_its_cells_are_scored_in_several_ways(ways: list[str | None], note: str | None) -> None:
     axes = dict.fromkeys(("task", "encoder", "method", "source"), "a")
     cells = pd.DataFrame(
         [
-            {**axes, "target": target, "seed": seed, "metric": "bleu", "score": 1.0, "implementation": way}
+            {**axes, "target": target, "seed": seed, "metric": "accuracy", "score": 1.0, "implementation": way}
             for target, way in zip(("en-zh", "en-de"), ways, strict=True)
             for seed in (1, 2)
         ]

@@ -57,7 +57,7 @@ def test_a_mistake_about_encoder_decoders_is_named(tmp_path: Path, old: str, new
         (
             "bitfit: {}",
             "bitfit: {base: queries}",
-            r"grids\.mt: method bitfit, encoder mini: the method is for encoders, .* is an encoder-decoder: take full-ft",
+            r"grids\.mt: method bitfit, encoder mini: the method is for encoders, .* is an encoder-decoder: use full-ft",
         ),
         ("[qa1-qb1], target", "[en-qb1], target", r"grids\.mt: task mt cannot be generated in en"),
         ("n: 100}}\n  rt", "bleu_tokenizer: 13b}}\n  rt", "unknown tokenizer of sacrebleu '13b', did you mean '13a'"),

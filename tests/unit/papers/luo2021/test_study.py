@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
@@ -416,7 +415,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
     known = {
         "scratch": {key for each in (Plain, Veco, MBart) for key in each.model_fields},
         "training": {*Training.model_fields},
-        "options": {option.name for method in (EncoderDecoder, PlugIn) for option in fields(method)},
+        "options": {*EncoderDecoder.model_fields, *PlugIn.model_fields},
         "tasks": {
             *TaskEntry.model_fields,
             *(f"options.{name}" for kind in ("mlm", "tatoeba") for name in TASKS[kind].Options.model_fields),
