@@ -106,7 +106,7 @@ def test_bitfit_learns_words_or_says_that_there_are_no_biases(world: World) -> N
 def test_adapters_of_a_task_learn_words_above_those_of_a_language(world: World) -> None:
     """MAD-X: a run on the text of each language, a run of the task, and a cell with the adapters of another language."""
     if world.kind == "xmod":
-        with pytest.raises(ValueError, match="encoders without modules for languages, got one of type xmod: take the"):
+        with pytest.raises(ValueError, match="without modules for languages, got one of type xmod"):
             world.run("text-en", "mlm", "madx", "en", tune="language")
         return
     texts = {code: world.run(f"text-{code}", "mlm", "madx", code, tune="language") for code in ("en", "fr")}
