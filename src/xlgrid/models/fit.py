@@ -98,7 +98,7 @@ def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
         return f"method {base} finds nothing to train in an encoder of type {kind}: {INSTEAD}"
     added = [name for name, parameter in parameters.items() if id(parameter) not in own]
     if added and all(map(is_head, trained)):
-        return f"method {base} adds parameters, such as {added[0]}, but trains only the head: name them in its `trains`"
+        return f"method {base} adds parameters, such as {added[0]}, and trains only the head: name them in its `trains`"
     ids, ends, contexts = np.zeros(LENGTH, np.int32), np.array([0, LENGTH]), np.array([CONTEXT])
     pair = np.array([[0, 1]], np.int16)
     tokens = Tokens(head.name, (), 0, ids, ends, contexts, ("en", "fr"), pair, Vocabulary(1, 0, ()))
