@@ -13,7 +13,7 @@ from xlgrid.base.plugins import Extensible
 def apart(
     fields: Mapping[Any, Any], known: Iterable[str], added: Extensible[Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The keys of a schema itself with their values, and each key of a package with the model that the package reads it as.
+    """The schema's own keys with their values, and the keys of packages with their parsed values.
 
     A key of a package with the value null counts as absent.
 
@@ -22,7 +22,7 @@ def apart(
         added: key -> class of pydantic, of the packages.
 
     Raises:
-        ValueError: nobody has a key (the message names the nearest), or a value is wrong.
+        ValueError: a key is unknown (the message names the nearest), or a value is wrong.
     """
     own = {*known}
     others = [key for key in fields if key not in own]
@@ -43,7 +43,7 @@ def describe(schema: dict[str, Any], handler: GetJsonSchemaHandler, added: Exten
     """Add the keys of papers to a JSON Schema. Their classes state the meaning as `about`."""
     for key, kind in added.own.items():
         value = handler(kind.__pydantic_core_schema__)
-        # A root model is what it holds.
+        # The schema of a root model is that of its value.
         value = handler.resolve_ref_schema(value) if kind.__pydantic_root_model__ else value
         values = [*value.get("anyOf", [value]), {"type": "null"}]
         schema["properties"][key] = {"anyOf": values, "default": None, "description": kind.about}

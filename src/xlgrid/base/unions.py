@@ -23,6 +23,19 @@ def by_key(what: str, members: Mapping[str, type[BaseModel]], other: type[BaseMo
     known = f"{'at most' if other else 'exactly'} one of {', '.join(names[:-1])} and {names[-1]}"
     schemas = [*members.values(), *([other] if other else [])]
 
+    def misplaced(key: str, schema: type[BaseModel], present: list[str]) -> str:
+        """The message about a key that the schema of an entry lacks."""
+        having = [f"`{member}`" for member, each in members.items() if key in each.model_fields]
+        fitting = [f"with {' or '.join(having)}"] if having else []
+        if other and key in other.model_fields:
+            fitting.append(f"without {' and '.join(f'`{member}`' for member in members)}")
+        if not fitting:
+            return unknown("key", key, schema.model_fields)
+        advice = (
+            f", and this one has `{present[0]}`: leave it out" if present else ": add that key, or leave this one out"
+        )
+        return f"key {key!r} is for {what} {' or '.join(fitting)}{advice}"
+
     def read(fields: Any) -> Any:
         if not isinstance(fields, Mapping):
             return fields
@@ -35,15 +48,7 @@ def by_key(what: str, members: Mapping[str, type[BaseModel]], other: type[BaseMo
         if schema is None:
             advice = ": leave out all but one" * bool(present)
             raise ValueError(f"{what} has {known}, got {' and '.join(present) or 'none'}{advice}")
-        problems = {}
-        for key in stated:
-            if key not in schema.model_fields:
-                others = [f"`{other}`" for other, each in members.items() if key in each.model_fields]
-                problems[str(key)] = (
-                    f"key {key!r} is for {what} with {' or '.join(others)}, and this one has {f'`{present[0]}`' if present else 'none'}: leave it out"
-                    if others
-                    else unknown("key", str(key), schema.model_fields)
-                )
+        problems = {str(key): misplaced(str(key), schema, present) for key in stated if key not in schema.model_fields}
         if problems:
             raise _unknown_keys(problems)
         return schema.model_validate(stated)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xlgrid.base.arrays import Ints
-from xlgrid.base.errors import Damaged
+from xlgrid.base.errors import Damaged, is_result
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.head import Mix
 from xlgrid.heads.tokens import Tokens, Vocabulary, joined, offsets_of
@@ -33,8 +33,9 @@ def read(path: str | Path, code: str = "") -> Tokens:
     """
     import pyarrow as pa
 
-    if _is_other(Path(path)):
-        raise ValueError(f"{path} is no tokens file: name a file that `xlgrid tokenize` has written")
+    # The workflow may have written a damaged file itself.
+    if not is_result(path) and _is_other(Path(path)):
+        raise ValueError(f"{path} is not a tokens file: name a file that `xlgrid tokenize` has written")
     try:
         if not Path(path).stat().st_size:
             raise ValueError("it is empty")

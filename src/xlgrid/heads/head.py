@@ -185,7 +185,7 @@ class Head(ABC):
             unanswerable, misplaced: see `xlgrid.data.origins.origin.Origin`.
 
         Raises:
-            ValueError: one of these is given, but the rows are no questions.
+            ValueError: one of these is given, but the task has no questions.
         """
         for key, value in (("unanswerable", unanswerable), ("misplaced", misplaced)):
             if value:
@@ -466,7 +466,7 @@ class Head(ABC):
         """Counts that a cell records besides its number of examples, from the data and all outcomes."""
         return {}
 
-    # Labels for data without labels
+    # Metrics
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         """The metrics, among `all_metrics`, of a task with these labels. The first one chooses checkpoints, and tables

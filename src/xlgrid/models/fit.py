@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xlgrid.base.errors import first_sentence
+from xlgrid.base.family import Family
 from xlgrid.heads import Head
 from xlgrid.heads.families import known_type
 from xlgrid.heads.probe import (
@@ -43,8 +44,11 @@ def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> s
         return problem
     if not config or not method.is_trained:
         return None
-    if known_type(config["model_type"]) and type(method) in ALL_METHODS.own.values():
-        return None
+    if known := known_type(config["model_type"]):
+        # transformers has no small model with language modules like those of xlgrid, and no decoder for every encoder.
+        has_small_model = isinstance(known, Family) and not known.modules and head.model_suffix
+        if type(method) in ALL_METHODS.own.values() or not has_small_model:
+            return None
     return _misfit_of_method(json.dumps(config, sort_keys=True), method, head)
 
 
@@ -97,7 +101,8 @@ def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
     if not trained:
         return f"method {base} finds nothing to train in an encoder of type {kind}: {INSTEAD}"
     added = [name for name, parameter in parameters.items() if id(parameter) not in own]
-    if added and all(map(is_head, trained)):
+    # The MLM run with which a run begins may have trained what the method adds.
+    if added and trained.keys().isdisjoint(added) and all(map(is_head, trained)) and not method.needs_start:
         return f"method {base} adds parameters, such as {added[0]}, and trains only the head: name them in its `trains`"
     ids, ends, contexts = np.zeros(LENGTH, np.int32), np.array([0, LENGTH]), np.array([CONTEXT])
     pair = np.array([[0, 1]], np.int16)

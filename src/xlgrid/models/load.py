@@ -249,8 +249,8 @@ def positions(table: Any) -> int:
     """The number of tokens for which a table of learned positions has rows.
 
     Args:
-        table: the module of embeddings. The first rows stand for no position: up to that of padding in the families of RoBERTa, and
-            `offset` rows in that of BART and its kin.
+        table: the module of embeddings. The first rows are unused: the rows up to the padding id in RoBERTa's families, and `offset` rows in
+            BART's.
     """
     unused = 0 if table.padding_idx is None else table.padding_idx + 1
     return int(table.num_embeddings - getattr(table, "offset", unused))

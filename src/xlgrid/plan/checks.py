@@ -48,7 +48,9 @@ def _trainings(plan: "Plan") -> Iterator[str]:
     for i, entry in enumerate(study.training):
         for axis, values in entry.when.items():
             for value in [values] if isinstance(values, str) else values:
-                if known[axis].isdisjoint(study.meant(axis, value)):
+                if axis == "method" and not study.methods[value].is_trained:
+                    yield f"training.{i}.when.method: method {value} has no runs to train: leave it out"
+                elif known[axis].isdisjoint(study.meant(axis, value)):
                     yield (
                         f"training.{i}.when.{axis}: no run has {axis} {value!r}, which the study defines: name it in a "
                         "grid, or leave it out here"

@@ -706,8 +706,8 @@ def too_long(study: "Study", place: str, task: str, encoder: str) -> Iterator[st
         if (most := part.most_tokens) and entry.max_length > most:
             yield (
                 f"{place}: task {task} has inputs of up to {entry.max_length} tokens, too long for "
-                f"{what} {name}, which takes {most}: give tasks.{task} `kind: {entry.kind}` and `max_length: {most}`, or "
-                f"raise the max_length of the {what}"
+                f"{what} {name}, which takes {most}: give tasks.{task} {f'`kind: {entry.kind}` and ' * (task == PRETRAINING)}"
+                f"`max_length: {most}`, or raise the max_length of the {what}"
             )
             return
 

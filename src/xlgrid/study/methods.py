@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic import Field, GetJsonSchemaHandler, SerializeAsAny, model_validator
 
 from xlgrid.base.chains import chain, first_mistakes
 from xlgrid.base.keys import apart, describe
@@ -31,14 +31,14 @@ class MethodEntry(Strict):
     )
     start: AnyStart | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
     # What the key of a package says about runs that are not trained; at most one.
-    imported: ImportedRuns | None = None
+    imported: SerializeAsAny[ImportedRuns] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _imported(cls, fields: Any) -> Any:
         if not isinstance(fields, Mapping):
             return fields
-        # What is written of an entry has the field itself, which is null without such runs.
+        # A dumped entry has the field `imported`, which is null without such runs.
         stated = {key: value for key, value in fields.items() if key != "imported" or value is not None}
         own, found = apart(stated, [name for name in cls.model_fields if name != "imported"], ALL_IMPORTED)
         if len(found) > 1:
@@ -162,8 +162,8 @@ class MethodEntry(Strict):
             return
         try:
             without = [part for source in sources if start.of_source(source) is None for part in source.parts]
-            if start.follows_targets:
-                without += [target for target in targets if start.of_target(target, sources[0]) is None]
+            if start.follows_targets and not without:
+                without = [target for target in targets if start.of_target(target, sources[0]) is None]
         except ValueError as error:
             yield f"{place}.source: method {name}: {error}"
             return

@@ -266,13 +266,16 @@ class TaskEntry(Columns):
             for key, entry in study.tasks.items()
             if entry.from_text and isinstance(options := entry.task.Options(**entry.options), mlm.Options)
         }
+        # A package's head may read the texts of the study in another way.
+        if (own := held_out.get(name)) is None:
+            return
         for other, rows in held_out.items():
             # With a larger `dev_rows`, the held-out rows include the held-out rows of a smaller one.
-            if rows < held_out[name]:
+            if rows < own:
                 yield (
                     f"tasks.{name}: test rows of {name} are training rows of task {other}, because `dev_rows` is "
-                    f"{held_out[name]} in {name} and {rows} in {other}: write at most {rows} in the `options` of {name}, "
-                    f"or at least {held_out[name]} in the `options` of {other}"
+                    f"{own} in {name} and {rows} in {other}: write at most {rows} in the `options` of {name}, "
+                    f"or at least {own} in the `options` of {other}"
                 )
 
     @property

@@ -99,7 +99,8 @@ class Task(TaskColumns):
     def problem_of(self, language: Target) -> str | None:
         """Why the task has no data in a language or pair, as words that follow the name of the task; None if it may have some."""
         if self.head.has_pairs_only and not language.is_pair:
-            return f"compares sentences of two languages, got {language}: write a pair, such as {language}-en"
+            other = "de" if language == "en" else "en"
+            return f"compares sentences of two languages, got {language}: write a pair, such as {language}-{other}"
         if language.is_pair and self.second is None and not self.head.has_pairs_only:
             reads = "reads one text and " if len(self.inputs) == 1 else ""
             return f"{reads}has no pairs such as {language}: leave them out"

@@ -108,7 +108,7 @@ class Training(Strict):
         description="the rows of a step that are computed at once. mixed: rows of all languages; language: rows of one "
         "language, which is faster for large models with language modules",
     )
-    # Key -> a setting that a package adds. The key stands beside those above, in a study and in a recipe.
+    # Key -> a setting that a package adds. The key is written next to the keys above, in a study and in a recipe.
     added: dict[str, Any] = {}
 
     @model_validator(mode="before")
@@ -160,22 +160,15 @@ class Training(Strict):
 
 
 class Start(Strict):
-    """The MLM run with which a run begins.
-
-    `pairs`, `reverse` and `missing` have their defaults in every recipe. They keep the digest of a recipe as it was when the study's `start` had
-    these keys in one class.
-    """
+    """The MLM run with which a run begins."""
 
     task: str
     method: str
     source: Source | None = Field(
         default=None, description="the source of the MLM run; None: the source of the run, or its target"
     )
-    pairs: tuple[Source, ...] = ()
     at: Literal["both", "source", "target"] = "both"
     seed: Seed = 1
-    reverse: Literal["same"] = "same"
-    missing: Literal["source"] = "source"
 
 
 class Recipe(Strict):

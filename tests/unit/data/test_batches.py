@@ -56,7 +56,7 @@ def test_a_truncated_file_is_named(tmp_path: Path) -> None:
 def test_another_file_is_not_to_be_deleted(name: str, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(ValueError, match=f"{name} is no tokens file: name a file") as refused:
+    with pytest.raises(ValueError, match=f"{name} is not a tokens file: name a file") as refused:
         batches.read(tmp_path / name)
     assert not isinstance(refused.value, Damaged)
 

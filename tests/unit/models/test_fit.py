@@ -17,7 +17,7 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import copy_encoder, copy_tokenizer
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation.trained import bare_model
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS, HEADS
 from xlgrid.heads.families import FAMILIES
 from xlgrid.heads.probe import type_problem
 from xlgrid.methods import ALL_METHODS, Method, is_head, make
@@ -210,3 +210,24 @@ class Scale(Method):
 def test_a_method_of_a_package_is_tried_before_anything_trains(mistake: Any, problem: str | None) -> None:
     found = misfit_of_method({"model_type": "bert"}, Scale(mistake=mistake), HEADS["token"])
     assert (problem in found) if found and problem else found == problem
+
+
+@pytest.mark.parametrize(("kind", "head"), [("xmod", "token"), ("bert", "seq2seq")])
+def test_a_method_is_not_tried_where_transformers_has_no_such_model(kind: str, head: str) -> None:
+    if head not in ALL_HEADS.names():
+        pytest.skip("no paper brings this head")
+    assert misfit_of_method({"model_type": kind}, Scale(), ALL_HEADS.find(head)) is None
+
+
+class Classifier(Method):
+    """A method of a package that has a classifier of its own."""
+
+    def install(self, model: Any) -> None:
+        model.classifier = torch.nn.Linear(model.classifier.in_features, model.classifier.out_features)
+
+    def trains(self, name: str) -> bool:
+        return is_head(name)
+
+
+def test_a_method_may_train_a_head_of_its_own_alone() -> None:
+    assert misfit_of_method({"model_type": "bert"}, Classifier(), HEADS["token"]) is None

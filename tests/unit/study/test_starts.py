@@ -71,10 +71,10 @@ def test_a_start_is_one_for_all_or_one_for_each() -> None:
     [
         (
             {"source": "en", "at": "target"},
-            "key 'at' is for a start with `pairs`, and this one has `source`: leave it out",
+            "key 'at' is for a start with `pairs` or without `source` and `pairs`, and this one has `source`: leave it out",
         ),
         ({"pairs": PAIRS, "at": "target"}, "Input should be 'both' or 'source'"),
-        ({"missing": "none"}, "key 'missing' is for a start with `pairs`, and this one has none: leave it out"),
+        ({"missing": "none"}, "key 'missing' is for a start with `pairs`: add that key, or leave this one out"),
     ],
 )
 def test_a_key_that_is_for_other_starts_is_refused(keys: dict[str, object], message: str) -> None:

@@ -171,7 +171,7 @@ def entry_of(fields: Any) -> Any:
     """The entry that a mapping from a study describes. Any other value, such as a `Download`, is returned.
 
     Raises:
-        ValueError: nobody has a key (the message names the nearest), or a value is wrong.
+        ValueError: a key is unknown (the message names the nearest), or a value is wrong.
     """
     if not isinstance(fields, Mapping):
         return fields

@@ -65,7 +65,7 @@ class Curriculum(Setting, RootModel[tuple[Phase, ...]]):
         if training.alpha is None:
             return None
         return (
-            "`curriculum` ends with an epoch of all examples, and `alpha` samples examples without end: leave out "
+            "`curriculum` ends with training on all examples, and `alpha` samples examples without end: leave out "
             "`curriculum` or `alpha`"
         )
 

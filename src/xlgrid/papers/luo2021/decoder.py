@@ -66,12 +66,12 @@ class EncoderDecoder(Method):
     def _go_together(self) -> Self:
         if self.weights == "random" and self.init != "random":
             raise ValueError(
-                f"option init: {self.init} uses weights of the encoder, but `weights: random` does not: set `init: "
+                f"init: {self.init} uses weights of the encoder, but `weights: random` does not: set `init: "
                 "random` or `weights: encoder`"
             )
         if self.beams == 1 and self.length_penalty != 1:
             raise ValueError(
-                "option length_penalty ranks the hypotheses of beam search, but `beams: 1` has a single hypothesis: "
+                "length_penalty ranks the hypotheses of beam search, but `beams: 1` has a single hypothesis: "
                 "leave it out, or raise `beams`"
             )
         return self

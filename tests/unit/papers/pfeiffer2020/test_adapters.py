@@ -24,6 +24,7 @@ from xlgrid.plan.load import load_study
 from xlgrid.plan.plan import Plan
 from xlgrid.products.train import Run
 from xlgrid.results import records
+from xlgrid.study.methods import MethodEntry
 from xlgrid.training.recipe import Recipe
 
 DATA = Path(__file__).parent / "madx" / "adapters" / "bert"
@@ -145,6 +146,13 @@ def test_weights_are_read_under_the_names_that_others_gave() -> None:
 
 
 @pytest.mark.usefixtures("queries")
+def test_an_entry_with_imported_adapters_comes_back_from_its_dump() -> None:
+    entry = MethodEntry.model_validate(
+        {"base": "madx", "options": {"tune": "language"}, "imported": {"path": "x/{language}"}}
+    )
+    assert MethodEntry.model_validate(entry.model_dump(mode="json")) == entry
+
+
 @pytest.mark.parametrize(
     ("imported", "message"),
     [
