@@ -223,7 +223,7 @@ def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp
         ("kind: perplexity", "kind: mlm", "is of kind mlm, whose runs are MLM runs without cells: leave it out"),
         ("kind: perplexity", "kind: xnli", "the weights of the head of perplexity would be random: name a task of kind `perplexity`"),
         ("as-is: {}", "as-is: {start: {task: perplexity, method: full-ft}}", "unknown task of kind `mlm`"),
-        ("- set: {steps", "- {when: {method: as-is}, set: {lr: 1}}\n  - set: {steps", "training.0.when.method: no run has method 'as-is'"),
+        ("- set: {steps", "- {when: {method: as-is}, set: {lr: 1}}\n  - set: {steps", "training.0.when.method: method as-is has no runs to train: leave it out"),
         ("title:", "groups: {none: [en]}\ntitle:", "groups.none: this is the source of methods without training"),
     ],
 )  # fmt: skip
