@@ -62,7 +62,7 @@ def test_set(plan: Plan, cell: Cell, task: Task) -> tuple[Path, list[Row]]:
 
 def settings(plan: Plan, cell: Cell) -> Task:
     entry = plan.study.tasks[cell.task]
-    kind = entry.task
+    kind, options = entry.task, entry.task.Options(**entry.options)
     return Task(
         kind.head.name,
         kind.inputs,
@@ -70,7 +70,7 @@ def settings(plan: Plan, cell: Cell) -> Task:
         kind.labels,
         entry.max_length,
         len(kind.choices),
-        entry.stride,
+        getattr(options, "stride", 0),
         entry.separators == "one",
     )
 

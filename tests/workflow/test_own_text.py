@@ -21,7 +21,7 @@ def study(task: dict[str, Any] | None = None, **files: str) -> dict[str, Any]:
     demo["encoders"]["mini-xlmr"]["scratch"] |= {"languages": ["qa1"], "bitext": []}
     demo["tasks"]["mlm"] = {"kind": "mlm"} | (task or {})
     demo["languages"] += ["qa9", "qb9", "nqo"]
-    demo["new_languages"] = {"nqo": {"name": "N'Ko", "family": "Mande", "script": "Nkoo", "direction": "rtl"}}
+    demo["new_languages"] = {"nqo": {"name": "N'Ko", "family": "Mande", "script": "Nkoo"}}
     demo["text"] |= {"files": {"qa9": "my.txt", "nqo": "nqo.txt"} | files}
     return demo
 

@@ -86,9 +86,9 @@ def add(world: Path, out: Path, encoder: str = "xmod", code: str = "qa1", **opti
 def tune(
     world: Path, out: Path, encoder: str = "xmod", source: str = "en", start: Path | None = None, **more: Any
 ) -> Path:
-    """A run on the task, of a method whose `start` adds qa1 unless `more` has another one."""
+    """A run on the task, which begins with a run that adds qa1 if there is one."""
     keys: dict[str, Any] = {"task": "t", "kind": "wikiann", "method": "m", "base": "xmod", "source": source}
-    keys["start"] = {"task": "mlm", "method": "add", "pairs": ["qa1"], "missing": "none"}
+    keys["start"] = {"task": "mlm", "method": "add", "source": "qa1"} if start else None
     tokens = [world / f"task-{'added' if start else encoder}.arrow"]
     train(Recipe.model_validate(NAMES | keys | more), world / encoder, tokens, tokens, out, start)
     return out
