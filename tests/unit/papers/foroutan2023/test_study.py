@@ -18,9 +18,10 @@ from xlgrid.products.train import Run
 from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
 from xlgrid.study.schema import Grid, Study, TrainingEntry
+from xlgrid.study.starts import OwnStart, PairsStart, SharedStart
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks import TASKS
-from xlgrid.training.recipe import Start, Training
+from xlgrid.training.recipe import Training
 from xlgrid.training.setting import ALL_SETTINGS
 
 ROOT = Path(__file__).parents[4]
@@ -226,7 +227,7 @@ def test_every_switch_of_the_open_choices_exists(paper: str) -> None:
         },
         "text": set(TextSettings.model_fields),
         "options": {name for method in ALL_METHODS.own.values() for name in method.model_fields},
-        "start": set(Start.model_fields),
+        "start": {*OwnStart.model_fields, *SharedStart.model_fields, *PairsStart.model_fields},
         "training": {*Training.model_fields, *ALL_SETTINGS.own, *TrainingEntry.model_fields},
         "grids": set(Grid.model_fields),
     }

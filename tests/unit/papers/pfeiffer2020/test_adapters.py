@@ -145,7 +145,6 @@ def test_weights_are_read_under_the_names_that_others_gave() -> None:
     assert imported.repository(run) == ("model", "Hub/xlm-roberta-base-qu-wiki", "main") and not imported.inputs(run)
 
 
-@pytest.mark.usefixtures("queries")
 def test_an_entry_with_imported_adapters_comes_back_from_its_dump() -> None:
     entry = MethodEntry.model_validate(
         {"base": "madx", "options": {"tune": "language"}, "imported": {"path": "x/{language}"}}
@@ -153,6 +152,7 @@ def test_an_entry_with_imported_adapters_comes_back_from_its_dump() -> None:
     assert MethodEntry.model_validate(entry.model_dump(mode="json")) == entry
 
 
+@pytest.mark.usefixtures("queries")
 @pytest.mark.parametrize(
     ("imported", "message"),
     [

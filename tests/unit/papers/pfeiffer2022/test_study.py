@@ -26,9 +26,10 @@ from xlgrid.results import published as compare
 from xlgrid.results.claims import terms
 from xlgrid.study.encoders import ScratchEncoder, replicas
 from xlgrid.study.schema import Study
+from xlgrid.study.starts import OwnStart, PairsStart, SharedStart
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks.mlm import Options as MlmOptions
-from xlgrid.training.recipe import Start, Training
+from xlgrid.training.recipe import Training
 
 ROOT = Path(__file__).parents[4]
 FOLDER = PUBLISHED["pfeiffer2022"]
@@ -273,7 +274,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "scratch": {*Modular.model_fields},
         "training": {*Training.model_fields},
         "options": {*XMod.model_fields, *MadX.model_fields},
-        "start": {*Start.model_fields},
+        "start": {*OwnStart.model_fields, *SharedStart.model_fields, *PairsStart.model_fields},
         "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in MlmOptions.model_fields)},
         "text": {*TextSettings.model_fields},
         "tokenizers": {*TrainedTokenizer.model_fields},

@@ -212,7 +212,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             read = [write(root / f"{source}.arrow", ids[source], "mlm")]
             train(recipe, "encoder", read, read, f"text/{source}")
         task = {"task": "t", "kind": "wikiann", "method": "madx", "source": "en"}
-        start = {"task": "mlm", "method": "adapter", "pairs": ["en", "qu"]}
+        start = {"task": "mlm", "method": "adapter", "source": "en"}
         recipe = Recipe.model_validate({**names, **task, "training": training, "start": start})
         train(recipe, "encoder", [tokens], [tokens], "run", Path("text/en"))
     return root
