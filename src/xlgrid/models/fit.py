@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> str | None:
     """The error message, with advice, for a method that does not fit an encoder; None if it fits.
 
-    The head must fit the encoder. For xlgrid's own methods and the types of encoders that xlgrid knows, `Method.misfit`
-    gives the answer. Any other method or type is tried: the method is installed in a small model of the type, and the
-    parameters that it adds and trains must change the model's output.
+    The head must fit the encoder. For the types of encoders that xlgrid knows, `Method.misfit` gives the answer. Any
+    other type is tried: the method is installed in a small model of the type, and the parameters that it adds and trains
+    must change the model's output.
     """
     try:
         problem = method.misfit(head.described(config))
@@ -42,14 +42,23 @@ def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> s
         return f"`misfit` of {type(method).__name__} failed ({first_sentence(error)}): correct it"
     if problem:
         return problem
-    if not config or not method.is_trained:
+    if not config or known_type(config["model_type"]) or not method.is_trained:
         return None
-    if known := known_type(config["model_type"]):
-        # transformers has no small model with language modules like those of xlgrid, and no decoder for every encoder.
-        has_small_model = isinstance(known, Family) and not known.modules and head.model_suffix
-        if type(method) in ALL_METHODS.own.values() or not has_small_model:
-            return None
-    return _misfit_of_method(json.dumps(config, sort_keys=True), method, head)
+    return _tried(json.dumps(config, sort_keys=True), method, head)
+
+
+def mistake_of_package(config: Mapping[str, Any], method: Method, head: Head) -> str | None:
+    """The mistake that a package's method shows in a small model of a type that xlgrid knows; None without a mistake.
+
+    The method must fit the encoder (`misfit_of_method`). This is not for the reading of a study, because it imports torch.
+    Tests try xlgrid's own methods.
+    """
+    known = known_type(config.get("model_type", ""))
+    # transformers has no small model with language modules like those of xlgrid, and no decoder for every encoder.
+    has_small_model = isinstance(known, Family) and not known.modules and head.model_suffix
+    if not has_small_model or not method.is_trained or type(method) in ALL_METHODS.own.values():
+        return None
+    return _tried(json.dumps(config, sort_keys=True), method, head)
 
 
 def install(model: "PreTrainedModel", head: Head, method: Method) -> None:
@@ -59,7 +68,8 @@ def install(model: "PreTrainedModel", head: Head, method: Method) -> None:
         ValueError: the head or the method cannot be used with the encoder.
     """
     check_head(model, head)
-    if problem := misfit_of_method(head.described(model.config.to_dict()), method, head):
+    config = head.described(model.config.to_dict())
+    if problem := misfit_of_method(config, method, head) or mistake_of_package(config, method, head):
         raise ValueError(problem)
     method.install(model)
 
@@ -78,7 +88,8 @@ def check_head(model: "PreTrainedModel", head: Head) -> None:
 
 @cache
 @quiet()
-def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
+def _tried(written: str, method: Method, head: Head) -> str | None:
+    """The problem with a method in a small model of an encoder, whose configuration is JSON."""
     import torch
 
     config = json.loads(written)

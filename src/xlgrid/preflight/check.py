@@ -37,6 +37,7 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     shared = f"; {plan.shared}" if plan.shared else ""
     yield Line(State.GOOD, f"study {plan.study.name}", f"{len(plan.cells):,} cells, {len(plan.runs):,} runs{shared}")
     yield from (Line(State.PROBLEM, "report", problem) for problem in inherited_problems(plan))
+    yield from method_lines(plan)
     yield from exhibit_lines(plan)
     yield from claim_lines(plan)
     taken = materials(plan)
@@ -46,6 +47,15 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     yield from file_lines(plan, taken)
     yield from tokenizer_lines(plan)
     yield disk_line(plan)
+
+
+def method_lines(plan: Plan) -> Iterator[Line]:
+    """A line for each mistake that a method of a package shows in a small model of an encoder's type."""
+    encoders = plan.study.encoders
+    for name, grid in plan.study.grids.items():
+        for key in grid.encoder:
+            for problem in encoders[key].mistakes_of_packages(plan.study, key, name):
+                yield Line(State.PROBLEM, "methods", problem)
 
 
 def exhibit_lines(plan: Plan) -> Iterator[Line]:

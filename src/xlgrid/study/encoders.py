@@ -1,7 +1,7 @@
 """The encoders of a study: one class for each origin of encoders, with everything that depends on the origin."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -22,7 +22,8 @@ from xlgrid.heads import Head
 from xlgrid.heads.families import ADDED, MODULES
 from xlgrid.heads.probe import head_problem, type_problem
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.models.fit import misfit_of_method
+from xlgrid.methods import Method
+from xlgrid.models.fit import misfit_of_method, mistake_of_package
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Inputs, Settings
 from xlgrid.results.records import COLUMNS
@@ -144,7 +145,7 @@ class EncoderEntry(Obtained):
         return first_mistakes(
             self.problems_of_use(study, name, grid),
             self._problems_of_modules(study, name, grid),
-            self._problems_of_family(study, name, grid),
+            self._problems_of_family(study, name, grid, misfit_of_method),
             self._problems_of_lengths(study, name, grid),
         )
 
@@ -181,8 +182,23 @@ class EncoderEntry(Obtained):
                         "{tune: language}`"
                     )
 
-    def _problems_of_family(self, study: "Study", name: str, grid: str) -> Iterator[str]:
-        """Every method and head supports the family of the encoder, if the family is known already."""
+    def mistakes_of_packages(self, study: "Study", name: str, grid: str) -> Iterator[str]:
+        """The mistakes that methods of packages show in small models of the encoder's type, each as `place: what is
+        wrong`. `problems_in` has found none."""
+        return self._problems_of_family(study, name, grid, mistake_of_package)
+
+    def _problems_of_family(
+        self,
+        study: "Study",
+        name: str,
+        grid: str,
+        problem_of: "Callable[[Mapping[str, Any], Method, Head], str | None]",
+    ) -> Iterator[str]:
+        """Every method and head supports the family of the encoder, if the family is known already.
+
+        Args:
+            problem_of: (configuration of the encoder, method, head) -> the problem with the method, or None.
+        """
         axes, config, place = study.grids[grid], self.known_config(study, name), f"grids.{grid}"
         if config and (problem := type_problem(config)):
             yield f"encoders.{name}{f'.path: {self.folder}/' if self.folder else ': its '}config.json {problem}"
@@ -199,7 +215,7 @@ class EncoderEntry(Obtained):
                 asked.setdefault((key, json.dumps(described, sort_keys=True)), heads[task])
         wrong: dict[str, str] = {}
         for (key, _), head in asked.items():
-            if key not in wrong and (problem := misfit_of_method(config, study.methods[key].method, head)):
+            if key not in wrong and (problem := problem_of(config, study.methods[key].method, head)):
                 wrong[key] = problem
         yield from (f"{place}: method {key}, encoder {name}: {problem}" for key, problem in wrong.items())
 

@@ -21,7 +21,7 @@ from xlgrid.heads import ALL_HEADS, HEADS
 from xlgrid.heads.families import FAMILIES, known_type
 from xlgrid.heads.probe import type_problem
 from xlgrid.methods import ALL_METHODS, Method, is_head, make
-from xlgrid.models.fit import misfit_of_method
+from xlgrid.models.fit import mistake_of_package
 from xlgrid.models.prediction import outcomes_on
 from xlgrid.training import loop
 from xlgrid.training.recipe import Recipe
@@ -208,15 +208,15 @@ class Scale(Method):
     ],
 )
 def test_a_method_of_a_package_is_tried_before_anything_trains(mistake: Any, problem: str | None) -> None:
-    found = misfit_of_method({"model_type": "bert"}, Scale(mistake=mistake), HEADS["token"])
-    assert (problem in found) if found and problem else found == problem
+    message = mistake_of_package({"model_type": "bert"}, Scale(mistake=mistake), HEADS["token"])
+    assert (problem in message) if message and problem else message == problem
 
 
 @pytest.mark.parametrize(("kind", "head"), [("xmod", "token"), ("bert", "seq2seq")])
 def test_a_method_is_not_tried_where_transformers_has_no_such_model(kind: str, head: str) -> None:
     if head not in ALL_HEADS.names() or known_type(kind) is None:
         pytest.skip("no paper brings this head or this family")
-    assert misfit_of_method({"model_type": kind}, Scale(), ALL_HEADS.find(head)) is None
+    assert mistake_of_package({"model_type": kind}, Scale(), ALL_HEADS.find(head)) is None
 
 
 class Classifier(Method):
@@ -230,4 +230,4 @@ class Classifier(Method):
 
 
 def test_a_method_may_train_a_head_of_its_own_alone() -> None:
-    assert misfit_of_method({"model_type": "bert"}, Classifier(), HEADS["token"]) is None
+    assert mistake_of_package({"model_type": "bert"}, Classifier(), HEADS["token"]) is None

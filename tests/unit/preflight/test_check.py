@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from shipped import STUDIES
+from study_fixture import TEXT, write
 
+from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import State
-from xlgrid.preflight.check import claim_lines, disk_line, exhibit_lines, study_lines
+from xlgrid.preflight.check import claim_lines, disk_line, exhibit_lines, method_lines, study_lines
 from xlgrid.preflight.files import materials
 from xlgrid.results.verdicts import smallest_effect
 
@@ -34,6 +36,27 @@ def test_a_report_that_cannot_be_made_is_a_problem(
     monkeypatch.setattr("xlgrid.preflight.check.inherited_problems", lambda plan: ["claims.one: no cell"])
     reports = [line for line in study_lines(plan_of(), "hub.lock.yaml") if line.thing == "report"]
     assert [(line.state, line.text) for line in reports] == [(State.PROBLEM, "claims.one: no cell")]
+
+
+class Broken(Method):
+    """A method of a package, with a mistake."""
+
+    def install(self, model: Any) -> None:
+        model.no_such_module.train()
+
+
+def test_a_mistake_of_a_package_s_method_is_told_by_the_check_and_not_looked_for_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a study would have to import torch for it."""
+    monkeypatch.setitem(ALL_METHODS.imported, "broken", Broken)
+    path = write(tmp_path, TEXT.replace("  bitfit: {}\n", "  bitfit: {base: broken}\n"))
+    with monkeypatch.context() as reading:
+        reading.delattr("xlgrid.models.fit._tried")
+        plan = load_plan(path)
+    [line] = method_lines(plan)
+    assert line.state is State.PROBLEM
+    assert "method bitfit, encoder mini: method Broken cannot be installed in an encoder of type bert" in line.text
 
 
 @pytest.mark.slow
