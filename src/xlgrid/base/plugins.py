@@ -65,8 +65,9 @@ class Extensible(Generic[T]):
         return value
 
     def names(self) -> list[str]:
-        """All names, those of xlgrid first."""
-        return list(dict.fromkeys([*self.own, *(point.name for point in self._entry_points())]))
+        """All names, those of xlgrid first. Nothing is imported for them."""
+        points = (point.name for point in self._entry_points())
+        return list(dict.fromkeys([*self.builtin, *_own_points(self.group), *points]))
 
     @property
     def own(self) -> dict[str, T]:
@@ -113,6 +114,11 @@ class Extensible(Generic[T]):
         if not self.fits(point.name, value):
             raise ValueError(f"{where} is {value!r}, expected {self.expected}; correct or uninstall the package")
         return value
+
+
+def is_subclass_of(kind: type) -> Callable[[str, Any], bool]:
+    """The `fits` of an `Extensible` whose entry points are subclasses of a class."""
+    return lambda name, value: isinstance(value, type) and issubclass(value, kind)
 
 
 @cache

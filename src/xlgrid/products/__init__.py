@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from xlgrid.base.plugins import Extensible
+from xlgrid.base.plugins import Extensible, is_subclass_of
 from xlgrid.products.data import Data, Meanings, Text
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.evaluate import Cell
@@ -33,7 +33,7 @@ ALL_PRODUCTS = Extensible[type[Product]](
     "product",
     "xlgrid.products",
     {kind.__name__.lower(): kind for kind in _CORE},
-    fits=lambda name, kind: isinstance(kind, type) and issubclass(kind, Product),
+    fits=is_subclass_of(Product),
     expected="a subclass of xlgrid.products.product.Product",
 )
 

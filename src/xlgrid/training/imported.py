@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from xlgrid.base.plugins import Extensible
+from xlgrid.base.plugins import Extensible, is_subclass_of
 from xlgrid.data.published import Repository
 from xlgrid.methods import Method
 
@@ -52,6 +52,6 @@ ALL_IMPORTED = Extensible[type[ImportedRuns]](
     "key of methods",
     "xlgrid.imported_runs",
     {},
-    fits=lambda name, value: isinstance(value, type) and issubclass(value, ImportedRuns),
+    fits=is_subclass_of(ImportedRuns),
     expected="a subclass of xlgrid.training.imported.ImportedRuns",
 )

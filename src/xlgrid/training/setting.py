@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from pydantic import BaseModel
 
 from xlgrid.base.arrays import Ints
-from xlgrid.base.plugins import Extensible
+from xlgrid.base.plugins import Extensible, is_subclass_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -87,6 +87,6 @@ ALL_SETTINGS = Extensible[type[Setting]](
     "setting of training",
     "xlgrid.training",
     {},
-    fits=lambda name, value: isinstance(value, type) and issubclass(value, Setting),
+    fits=is_subclass_of(Setting),
     expected="a subclass of xlgrid.training.setting.Setting",
 )

@@ -1,5 +1,7 @@
 """The studies of this project plan what their papers ran."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +19,16 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize("path", STUDIES.values(), ids=lambda path: path.stem)
 def test_every_study_is_read_and_plans_something(path: Path) -> None:
     assert cells(load_study(path))
+
+
+def test_reading_the_studies_imports_nothing_slow() -> None:
+    """Every command and each start of Snakemake reads a study, so no part imports such a library with its module."""
+    code = "import sys; from pathlib import Path; from xlgrid.plan.load import load_plan\n"
+    code += "for path in sys.argv[1:]: load_plan(Path(path))\n"
+    code += "print([name for name in ('torch', 'transformers', 'datasets') if name in sys.modules])"
+    process = subprocess.run([sys.executable, "-c", code, *STUDIES.values()], cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() == "[]"
 
 
 # The sections are made in one way for all studies. These have MLM runs, bare encoders, several tasks, and several seeds.

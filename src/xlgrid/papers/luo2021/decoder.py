@@ -9,7 +9,6 @@ from pydantic import Field, field_validator, model_validator
 
 from xlgrid.methods.method import Method
 from xlgrid.papers.luo2021.seq2seq.model import CROSS
-from xlgrid.papers.luo2021.veco.modules import draw_weights
 
 _LAYERS = re.compile("(first|last)-([1-9][0-9]*)")
 
@@ -100,6 +99,8 @@ class EncoderDecoder(Method):
         """
         if not hasattr(model, "decoder"):
             raise ValueError("method seq2seq needs an encoder-decoder: name a task of kind seq2seq or translation")
+        from xlgrid.papers.luo2021.veco.modules import draw_weights
+
         if self.weights == "random":
             draw_weights(model, model.config.encoder.initializer_range)
         numbers = self.layers_of(model.config.encoder.num_hidden_layers)
@@ -147,6 +148,8 @@ class EncoderDecoder(Method):
         """Set the first weights of cross-attention. Before, it has the weights that the encoder stores, or random
         ones."""
         import torch
+
+        from xlgrid.papers.luo2021.veco.modules import draw_weights
 
         is_empty = model.decoder.device.type == "meta"
         if self.init == "cross" and not model.stores_cross and not is_empty:
