@@ -11,12 +11,12 @@ from operator import or_
 from typing import Annotated, Any, get_args
 
 from pydantic import BeforeValidator, SerializeAsAny, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from xlgrid.architectures.architecture import Architecture
 from xlgrid.architectures.plain import Plain
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
+from xlgrid.base.settings import unknown_keys
 
 
 def _fits(name: str, value: Any) -> bool:
@@ -67,7 +67,7 @@ def architecture_of(fields: Any) -> Any:
                 else unknown("key", str(key), own.model_fields)
             )
     if problems:
-        raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": problems})
+        raise unknown_keys(problems)
     return own.model_validate(fields)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import GetJsonSchemaHandler, create_model
-from pydantic_core import PydanticCustomError
 
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
+from xlgrid.base.settings import unknown_keys
 
 
 def apart(
@@ -31,7 +31,7 @@ def apart(
     if strange := {
         str(key): unknown("key", str(key), [*known, *added.names()]) for key in others if not added.get(key)
     }:
-        raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(strange.values()), "keys": strange})
+        raise unknown_keys(strange)
     kinds = {key: (added.find(key), ...) for key in others if fields[key] is not None}
     # Errors of a model with these keys name the key.
     read: Any = create_model("Added", **kinds)  # type: ignore[call-overload]
@@ -39,8 +39,9 @@ def apart(
     return {key: fields[key] for key in fields if key in own}, {key: getattr(model, key) for key in kinds}
 
 
-def describe(schema: dict[str, Any], handler: GetJsonSchemaHandler, added: Extensible[Any]) -> None:
-    """Add the keys of papers to a JSON Schema. Their classes state the meaning as `about`."""
+def describe(schema: dict[str, Any], handler: GetJsonSchemaHandler, field: str, added: Extensible[Any]) -> None:
+    """Put the keys of papers in place of the field that holds them in a JSON Schema. Their classes state the meaning as `about`."""
+    del schema["properties"][field]
     for key, kind in added.own.items():
         value = handler(kind.__pydantic_core_schema__)
         # The schema of a root model is that of its value.

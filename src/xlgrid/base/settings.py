@@ -73,8 +73,7 @@ class Strict(BaseModel):
             return data
         types = _types(cls)
         if wrong := [key for key in data if key not in types]:
-            keys = {str(key): unknown("key", key, types) for key in wrong}
-            raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(keys.values()), "keys": keys})
+            raise unknown_keys({str(key): unknown("key", key, types) for key in wrong})
         names = (name for name in types if name in data)
         if problems := [problem for name in names for problem in _truths(data[name], types[name], (name,))]:
             raise ValidationError.from_exception_data(cls.__name__, problems)
@@ -86,6 +85,15 @@ class Strict(BaseModel):
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
         return copied
+
+
+def unknown_keys(problems: Mapping[str, str]) -> PydanticCustomError:
+    """The error that names keys which a schema lacks, for a validator to raise.
+
+    Args:
+        problems: key -> the message about it.
+    """
+    return PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": {**problems}})
 
 
 @cache

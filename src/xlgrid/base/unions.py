@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import BaseModel, BeforeValidator
-from pydantic_core import PydanticCustomError
 
 from xlgrid.base.names import unknown
+from xlgrid.base.settings import unknown_keys
 
 
 def by_key(what: str, members: Mapping[str, type[BaseModel]], other: type[BaseModel] | None = None) -> BeforeValidator:
@@ -43,22 +43,17 @@ def by_key(what: str, members: Mapping[str, type[BaseModel]], other: type[BaseMo
         present = [key for key in members if key in stated]
         every_key = {key: None for schema in schemas for key in schema.model_fields}
         if not present and (strange := [str(key) for key in stated if key not in every_key]):
-            raise _unknown_keys({key: unknown("key", key, every_key) for key in strange})
+            raise unknown_keys({key: unknown("key", key, every_key) for key in strange})
         schema = members[present[0]] if len(present) == 1 else None if present else other
         if schema is None:
             advice = ": leave out all but one" * bool(present)
             raise ValueError(f"{what} has {known}, got {' and '.join(present) or 'none'}{advice}")
         problems = {str(key): misplaced(str(key), schema, present) for key in stated if key not in schema.model_fields}
         if problems:
-            raise _unknown_keys(problems)
+            raise unknown_keys(problems)
         return schema.model_validate(stated)
 
     return BeforeValidator(read)
-
-
-def _unknown_keys(problems: Mapping[str, str]) -> PydanticCustomError:
-    """The error of keys, each with its problem."""
-    return PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(problems.values()), "keys": problems})
 
 
 def _required(schema: type[BaseModel]) -> set[str]:

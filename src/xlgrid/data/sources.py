@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, SerializeAsAn
 
 from xlgrid.base.keys import apart, describe
 from xlgrid.base.names import unknown
-from xlgrid.base.plugins import Extensible
+from xlgrid.base.plugins import Extensible, is_subclass_of
 from xlgrid.base.settings import Strict
 from xlgrid.data.origins.files import Files, OfFiles
 from xlgrid.data.origins.hub import Hub
@@ -154,7 +154,7 @@ ALL_DERIVED = Extensible[type[DerivedData]](
     "key of data",
     "xlgrid.derived_data",
     {},
-    fits=lambda name, value: isinstance(value, type) and issubclass(value, DerivedData),
+    fits=is_subclass_of(DerivedData),
     expected="a subclass of xlgrid.data.sources.DerivedData",
 )
 
@@ -206,8 +206,7 @@ class DataSource(WithOrigin):
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = super().__get_pydantic_json_schema__(core_schema, handler)
-        del schema["properties"]["derived"]
-        describe(schema, handler, ALL_DERIVED)
+        describe(schema, handler, "derived", ALL_DERIVED)
         return schema
 
     def of(self, split: str, language: str) -> Origin:

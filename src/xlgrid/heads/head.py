@@ -256,7 +256,7 @@ class Head(ABC):
         return []
 
     def problems_of_grid(self, study: Any, task: str, grid: str) -> Iterator[str]:
-        """What is wrong with a grid that names a task with the head, each as `place: what is wrong`.
+        """The mistakes in a grid that names a task with the head, each as `place: what is wrong`.
 
         Args:
             study: the study, whose names exist.

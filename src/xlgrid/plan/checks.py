@@ -37,7 +37,7 @@ def plan_problems(plan: "Plan") -> list[str]:
 
 def _trainings(plan: "Plan") -> Iterator[str]:
     """There is a run for each name in an entry of `training`."""
-    study, runs = plan.study, {run[:-1] for run in plan._named_runs} if plan.study.training else set()
+    study, runs = plan.study, {run[:-1] for run in plan.named_runs} if plan.study.training else set()
     known: dict[str, set[str]] = {
         "task": {task for _, task, _, _, _ in runs},
         "encoder": {encoder for _, _, encoder, _, _ in runs},

@@ -52,7 +52,7 @@ class Plan:
     @cached_property
     def runs(self) -> list[Run]:
         """Every run of the study; a run comes after the runs with which it begins."""
-        return [self.owned(run) for run in self._named_runs]
+        return [self.owned(run) for run in self.named_runs]
 
     def runs_of(self, cells: "Iterable[Cell]") -> list[Run]:
         """Every run that some cells of the study need; a run comes after the runs with which it begins."""
@@ -107,14 +107,15 @@ class Plan:
     @cached_property
     def results(self) -> frozenset[Run | Cell]:
         """All runs and cells of this study, under its own name, even if another study makes them."""
-        return frozenset([*self._named_cells, *self._named_runs])
+        return frozenset([*self._named_cells, *self.named_runs])
 
     @cached_property
     def _named_cells(self) -> list[Cell]:
         return grid.cells(self.study)
 
     @cached_property
-    def _named_runs(self) -> list[Run]:
+    def named_runs(self) -> list[Run]:
+        """Every run of the study, under its own name, even if another study makes it."""
         return grid.runs(self.study, self._named_cells)
 
     def owned(self, product: P) -> P:

@@ -30,7 +30,7 @@ class MethodEntry(Strict):
         {}, description="options of the base that differ from the defaults"
     )
     start: AnyStart | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
-    # What the key of a package says about runs that are not trained; at most one.
+    # The value of the key of a package, if runs are not trained but read from files. There is at most one such key.
     imported: SerializeAsAny[ImportedRuns] | None = None
 
     @model_validator(mode="before")
@@ -48,8 +48,7 @@ class MethodEntry(Strict):
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = handler.resolve_ref_schema(handler(core_schema))
-        del schema["properties"]["imported"]
-        describe(schema, handler, ALL_IMPORTED)
+        describe(schema, handler, "imported", ALL_IMPORTED)
         return schema
 
     @model_validator(mode="after")

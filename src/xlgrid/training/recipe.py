@@ -129,8 +129,7 @@ class Training(Strict):
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = handler.resolve_ref_schema(handler(core_schema))
-        del schema["properties"]["added"]
-        describe(schema, handler, ALL_SETTINGS)
+        describe(schema, handler, "added", ALL_SETTINGS)
         return schema
 
     @property

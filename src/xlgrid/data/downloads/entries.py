@@ -6,11 +6,10 @@ from glob import escape, glob
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, SerializeAsAny, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Strict, unknown_keys
 
 # The folder for archives. An archive is deleted once all required files have been extracted.
 ARCHIVES = "downloads"
@@ -176,9 +175,9 @@ def entry_of(fields: Any) -> Any:
     if not isinstance(fields, Mapping):
         return fields
     added = {key: kind for key in fields if key not in Download.model_fields and (kind := ALL_DOWNLOADS.get(str(key)))}
-    known = [*Download.model_fields, *ALL_DOWNLOADS.names()]
-    if strange := {str(key): unknown("key", str(key), known) for key in fields if key not in (*known, *added)}:
-        raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(strange.values()), "keys": strange})
+    if strange := [str(key) for key in fields if key not in Download.model_fields and key not in added]:
+        known = [*Download.model_fields, *ALL_DOWNLOADS.names()]
+        raise unknown_keys({key: unknown("key", key, known) for key in strange})
     # A key of a package with the value null counts as absent.
     stated = {key: value for key, value in fields.items() if key not in added or value is not None}
     return next((kind for key, kind in added.items() if key in stated), Download).model_validate(stated)
