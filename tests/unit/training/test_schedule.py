@@ -7,19 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows_fixture import rows_of
+from schedule_fixture import taken
 from tokens_fixture import ids, rows, write
 
-from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
-from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Training
-
-
-def taken(tokens: Tokens, **settings: Any) -> list[Ints]:
-    """The batches of a training with seed 1."""
-    training = Training(**{"batch_tokens": 24, **settings})
-    return list(schedule.stream(tokens, training, 1, schedule.plan(tokens, training, 1)))
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=80), st.integers(1, 200), st.integers(0, 5))
@@ -91,19 +85,8 @@ def test_languages_of_a_mix_are_drawn_equally_where_its_rows_are_in_turns(tmp_pa
 )
 def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float) -> None:
     training = Training(epochs=epochs, batch_size=batch)
-    tokens = Tokens(
-        head="sequence",
-        label_names=("no", "yes"),
-        pad_id=0,
-        values=np.zeros(5 * n, np.int32),
-        offsets=5 * np.arange(n + 1),
-        contexts=np.full(n, 5),
-        languages=("en",),
-        language_of=np.zeros((n, 2), np.int16),
-        vocabulary=Vocabulary(5, 1, (0,)),
-        columns={},
-    )
-    assert schedule.training_length(training, n, 5, {})[0] == schedule.plan(tokens, training, seed=1).steps
+    tokens = rows_of("sequence", {"label": np.zeros(n, int)})
+    assert schedule.training_length(training, n, 1, {})[0] == schedule.plan(tokens, training, seed=1).steps
 
 
 @pytest.mark.parametrize(

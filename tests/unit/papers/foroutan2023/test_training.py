@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from rows_fixture import rows_of
+from schedule_fixture import taken
 from tokens_fixture import rows, write
 from transformers import BertConfig, BertForPreTraining, XLMRobertaConfig, XLMRobertaForMaskedLM
 
-from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import plainly
 from xlgrid.data import batches
-from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.papers.foroutan2023.training import Phase
 from xlgrid.study.encoders import ScratchEncoder
 from xlgrid.training import schedule
@@ -29,16 +29,11 @@ def recipe(**training: Any) -> Recipe:
     return Recipe.model_validate({**NAMES, "base": "full-ft", "training": {"steps": 4, **training}})
 
 
-def taken(tokens: Tokens, **settings: Any) -> list[Ints]:
-    """The batches of a training with seed 1."""
-    training = Training(**{"batch_tokens": 24, **settings})
-    return list(schedule.stream(tokens, training, 1, schedule.plan(tokens, training, 1)))
-
-
 def test_a_phase_admits_only_what_it_says_for_its_share(tmp_path: Path) -> None:
     tokens = batches.read(write(tmp_path / "t.arrow", rows(30), depths=[i % 4 for i in range(30)]))
-    steps = taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=0), Phase(share=0.25, max_depth=1)))
-    assert len(steps) == 40
+    asked = 40
+    steps = taken(tokens, steps=asked, curriculum=(Phase(share=0.5, max_depth=0), Phase(share=0.25, max_depth=1)))
+    assert len(steps) == asked
     depths = tokens.columns["depth"]
     assert {int(depths[i]) for b in steps[:20] for i in b} == {0}
     assert {int(depths[i]) for b in steps[20:30] for i in b} == {0, 1}
@@ -61,7 +56,7 @@ def test_a_curriculum_leaves_steps_for_everything(tmp_path: Path) -> None:
 
 
 def test_epochs_of_a_phase_come_before_those_over_everything(tmp_path: Path) -> None:
-    """Of 30 examples 8 have depth 0: three passes over these in batches of four, then two over all."""
+    """Eight of 30 examples have depth 0. Training passes over these three times in batches of four, then over all twice."""
     tokens = batches.read(write(tmp_path / "t.arrow", rows(30), depths=[i % 4 for i in range(30)]))
     steps = taken(tokens, epochs=2, batch_size=4, curriculum=(Phase(epochs=3, max_depth=0),))
     assert len(steps) == 3 * 2 + 2 * 8
@@ -83,19 +78,8 @@ def test_a_phase_has_one_length(phase: dict[str, float]) -> None:
 )
 def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curriculum: tuple[Phase, ...]) -> None:
     training = Training(epochs=epochs, batch_size=batch, curriculum=curriculum)
-    tokens = Tokens(
-        head="sequence",
-        label_names=("no", "yes"),
-        pad_id=0,
-        values=np.zeros(5 * n, np.int32),
-        offsets=5 * np.arange(n + 1),
-        contexts=np.full(n, 5),
-        languages=("en",),
-        language_of=np.zeros((n, 2), np.int16),
-        vocabulary=Vocabulary(5, 1, (0,)),
-        columns={"depth": np.zeros(n, int)},
-    )
-    steps = schedule.training_length(training, n, 5, {})[0]
+    tokens = rows_of("sequence", {"depth": np.zeros(n, int)})
+    steps = schedule.training_length(training, n, 1, {})[0]
     try:
         assert steps == schedule.plan(tokens, training, seed=1).steps
     except ValueError as error:

@@ -18,9 +18,9 @@ OPUS = {
 
 
 def urls(file: str) -> list[str]:
-    found = find(OPUS, file)
-    assert found
-    return [url.removeprefix("https://opus.test/") for url in found.urls]
+    entry = find(OPUS, file)
+    assert entry
+    return [url.removeprefix("https://opus.test/") for url in entry.urls]
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_a_pair_comes_from_each_corpus_that_has_it_by_its_name_on_opus(pair: str
 
 
 def test_a_pair_that_no_corpus_has_is_a_problem_that_names_it() -> None:
-    found = find(OPUS, "opus/en-yo/dev.jsonl")
-    assert found and found.problem and "en-yo" in found.problem and "leave out the pair" in found.problem
+    entry = find(OPUS, "opus/en-yo/dev.jsonl")
+    assert entry and entry.problem and "en-yo" in entry.problem and "leave out the pair" in entry.problem
     with pytest.raises(ValueError, match=r"none of the `corpora` of .* has en-yo: add one that has it"):
         Downloads([OPUS]).archives("opus/en-yo/train.jsonl")
 

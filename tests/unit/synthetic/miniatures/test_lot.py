@@ -197,8 +197,10 @@ def test_training_says_nothing_of_the_members_that_are_asked_about():
 
 def test_no_meaning_comes_twice():
     sample = made(negate=False, evaluation="explicit")
-    told = [Literal(IS_A, example.statement.subject, KIND[example.statement.subject]) for example in sample]
-    meant = {(frozenset((*example.context, one)), example.statement) for example, one in zip(sample, told, strict=True)}
+    kinds = [Literal(IS_A, example.statement.subject, KIND[example.statement.subject]) for example in sample]
+    meant = {
+        (frozenset((*example.context, one)), example.statement) for example, one in zip(sample, kinds, strict=True)
+    }
     assert len(meant) == len(sample)
 
 

@@ -196,7 +196,7 @@ def test_a_cell_counts_the_tokens_of_targets() -> None:
 
 
 def test_half_of_the_tokens_pass_the_encoder_and_half_the_decoder() -> None:
-    """Of an encoder-decoder, whose cross-attention is passed though a run stores it as a part of the head."""
+    """The cross-attention counts as passed, though a run stores it as a part of the head."""
     h, inner, words = 8, 16, 50
     config = XLMRobertaConfig(
         vocab_size=words, hidden_size=h, num_hidden_layers=3, num_attention_heads=2, intermediate_size=inner
