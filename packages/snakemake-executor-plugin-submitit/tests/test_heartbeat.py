@@ -44,8 +44,9 @@ worker.Worker(sys.argv[1])()
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """A bundle of a job that goes on until there is a file `go`."""
-    job = Job("key", "rule", "shell", "until [ -e go ]; do sleep 0.05; done")
+    """A bundle of a job that goes on until there is a file `go`, or until it is asked to end."""
+    # Without the trap, a signal that comes between two sleeps would be lost on the shell.
+    job = Job("key", "rule", "shell", "trap exit USR2 TERM; until [ -e go ]; do sleep 0.05; done")
     Bundle((job,), str(tmp_path)).write(tmp_path / "bundle")
     return tmp_path / "bundle"
 
