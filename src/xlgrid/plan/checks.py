@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from xlgrid.methods.variants import plain
 from xlgrid.models.lm_head import lacking
 from xlgrid.models.lm_head import refusal as lm_head_refusal
 from xlgrid.products.encode import Encoder, Tokenizer
@@ -41,7 +42,7 @@ def _trainings(plan: "Plan") -> Iterator[str]:
     known: dict[str, set[str]] = {
         "task": {task for _, task, _, _, _ in runs},
         "encoder": {encoder for _, _, encoder, _, _ in runs},
-        "method": {method for _, _, _, method, _ in runs},
+        "method": {plain(method) for _, _, _, method, _ in runs},
         "base": {study.methods[method].base for _, _, _, method, _ in runs},
         "source": {source.data for *_, source in runs},
     }

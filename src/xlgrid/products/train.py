@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from xlgrid.base.names import unknown, unknown_or_unused
 from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Source, accompanied
+from xlgrid.methods.variants import plain
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Inputs, Product, Settings
 from xlgrid.training.imported import ALL_IMPORTED
@@ -235,9 +236,12 @@ class Run(OfGrids, _RunAxes):
         return imported.repository(self) if imported else None
 
     def first(self, study: "Study") -> "list[Run]":
-        """The run of another task with which this run begins, as a list of at most one run."""
+        """The run of another task with which this run begins, as a list of at most one run.
+
+        Runs of all variants of a method begin with the same run.
+        """
         task = study.tasks[self.task].start
-        return [self._replace(task=task)] if task else []
+        return [self._replace(task=task, method=plain(self.method))] if task else []
 
     def starting_runs(self, study: "Study") -> "list[Run]":
         return [*self.mlm_runs(study), *self.first(study)]
