@@ -206,6 +206,8 @@ def training_length(settings: Training, train: int, tokens: int, options: Mappin
         tokens: the number of tokens of an example.
         options: the options of a generated task.
     """
+    if not settings.used(1):
+        return 0, 0
     batch = settings.batch_size or max(1, settings.batch_tokens // tokens)
     if settings.steps:
         return settings.steps, settings.steps * batch

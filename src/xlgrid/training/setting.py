@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from pydantic import BaseModel
 
 from xlgrid.base.arrays import Ints
-from xlgrid.base.plugins import Extensible, is_subclass_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from xlgrid.heads.head import Head
     from xlgrid.heads.tokens import Tokens
 
 
@@ -39,9 +39,12 @@ class Setting(BaseModel):
 
     Attributes:
         about: the meaning of the key in the reference of the study file.
+        is_for_target: whether a run with the setting is for one target. It begins with the run on the source without the
+            setting, and trains on the data of the target. Only the variants of a grid can have such a setting.
     """
 
     about: ClassVar[str]
+    is_for_target: ClassVar[bool] = False
 
     def conflict(self, training: Any) -> str | None:
         """The error message if the setting conflicts with other settings of a run; None if it does not.
@@ -49,6 +52,10 @@ class Setting(BaseModel):
         Args:
             training: the `xlgrid.training.recipe.Training` of the run.
         """
+        return None
+
+    def misfit(self, head: "Head") -> str | None:
+        """The error message if the setting does not suit tasks with a head; None if it does."""
         return None
 
     def begin(self, model: "PreTrainedModel", encoder: Path) -> None:
@@ -73,6 +80,10 @@ class Setting(BaseModel):
         """
         return planned
 
+    def used(self, examples: int) -> int:
+        """The number of training examples of a language or pair that the training uses, of so many."""
+        return examples
+
     def passes(self, examples: int, options: Mapping[str, object]) -> list[tuple[float, int]]:
         """An estimate of what `plan` adds to a training by epochs, as pairs of epochs and a number of examples.
 
@@ -81,12 +92,3 @@ class Setting(BaseModel):
             options: the options of a generated task.
         """
         return []
-
-
-ALL_SETTINGS = Extensible[type[Setting]](
-    "setting of training",
-    "xlgrid.training",
-    {},
-    fits=is_subclass_of(Setting),
-    expected="a subclass of xlgrid.training.setting.Setting",
-)
