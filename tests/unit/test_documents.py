@@ -78,8 +78,10 @@ def test_a_file_that_a_page_names_exists(page: str) -> None:
 STUDIES_OF_PAGES = [
     pytest.param(block, id=f"{page}-{number}")
     for page in PAGES
+    # A page about a package of the reader's shows a study that needs this package.
+    if "entry-points" not in text(page)
     for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", text(page), re.MULTILINE | re.DOTALL))
-    if re.search(r"^title: ", block, re.MULTILINE) and re.search(r"^grids:", block, re.MULTILINE)
+    if {"title", "grids"} <= (keys := yaml.safe_load(block)).keys() and keys.get("extends", "demo") in STUDIES
 ]
 
 

@@ -107,7 +107,10 @@ def test_a_method_that_follows_targets_has_no_shots() -> None:
             "languages": ["en", "fr"],
             "encoders": {"mini": {"scratch": {"languages": ["en"]}}},
             "tasks": {"ner": {"kind": "ruletaker"}, "mlm": {"kind": "mlm"}},
-            "methods": {"text": {"base": "full-ft"}, "both": {"base": "bitfit", "start": {"task": "mlm", "method": "text"}}},
+            "methods": {
+                "text": {"base": "full-ft"},
+                "both": {"base": "bitfit", "start": {"task": "mlm", "method": "text"}},
+            },
             "grids": {"g": {**GRID, "task": ["ner"], "encoder": ["mini"], "method": ["both"], "vary": {"shots": [5]}}},
         }
     )
