@@ -115,7 +115,7 @@ class Grid(Strict):
                     yield f"{place}.{key}: {error}"
         for key in self.method if self.vary else ():
             entry = study.methods.get(key)
-            if entry and not entry.is_trained:
+            if entry and (entry.derived or not entry.is_trained):
                 yield f"{place}: method {key} trains nothing: put it into a grid without `vary`"
             elif entry and entry.start and entry.start.follows_targets and self.is_for_target:
                 yield (
