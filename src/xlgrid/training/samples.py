@@ -12,7 +12,6 @@ from xlgrid.training.setting import Plan, Setting
 if TYPE_CHECKING:
     from xlgrid.heads.head import Head
     from xlgrid.heads.tokens import Tokens
-    from xlgrid.training.recipe import Training
 
 # Tells the random order of a sample from those of batches.
 _SALT = 20261128
@@ -29,7 +28,7 @@ class _Sample(Setting):
     if TYPE_CHECKING:
         root: Any
 
-    def conflict(self, training: "Training") -> str | None:
+    def conflict(self, training: Any) -> str | None:
         if training.alpha is None:
             return None
         return "a sample of the examples is drawn once, and `alpha` draws without end: leave out one of the two"
@@ -37,7 +36,7 @@ class _Sample(Setting):
     def used(self, examples: int) -> int:
         return examples if self.root == ALL else min(self.root, examples)
 
-    def plan(self, planned: Plan, tokens: "Tokens", training: "Training", seed: int) -> Plan:
+    def plan(self, planned: Plan, tokens: "Tokens", training: Any, seed: int) -> Plan:
         from xlgrid.training.schedule import steps_of
 
         if self.root == ALL:
@@ -78,7 +77,7 @@ class Balanced(Setting, RootModel[Literal["label"]]):
         "as there are enough of them; absent: examples are drawn whatever their labels"
     )
 
-    def conflict(self, training: "Training") -> str | None:
+    def conflict(self, training: Any) -> str | None:
         if any(isinstance(setting, _Sample) for setting in training.added.values()):
             return None
         return "`balanced` is about a sample of the examples: set `examples` or `shots`, too"
