@@ -7,7 +7,7 @@ from pydantic import Field, RootModel
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads import ALL_HEADS
-from xlgrid.training.setting import Plan, Setting
+from xlgrid.training.setting import Setting
 
 if TYPE_CHECKING:
     from xlgrid.heads.head import Head
@@ -36,17 +36,10 @@ class _Sample(Setting):
     def used(self, examples: int) -> int:
         return examples if self.root == ALL else min(self.root, examples)
 
-    def plan(self, planned: Plan, tokens: "Tokens", training: Any, seed: int) -> Plan:
-        from xlgrid.training.schedule import steps_of
-
+    def pool(self, tokens: "Tokens", training: Any, seed: int) -> Ints:
         if self.root == ALL:
-            return planned
-        if len(planned.pools) != 1:
-            raise ValueError("a sample of the examples and a curriculum exclude one another: leave out one of the two")
-        pool = sample(tokens, self.root, seed, "balanced" in training.added)
-        if not len(pool):
-            return Plan([pool], [0])
-        return Plan([pool], [training.steps or steps_of(tokens, pool, training.epochs, training, seed)])
+            return super().pool(tokens, training, seed)
+        return sample(tokens, self.root, seed, "balanced" in training.added)
 
 
 class Examples(_Sample, RootModel[Annotated[int, Field(gt=0)] | Literal["all"]]):

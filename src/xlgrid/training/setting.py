@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel
 
 from xlgrid.base.arrays import Ints
@@ -67,6 +68,17 @@ class Setting(BaseModel):
         Raises:
             ValueError: the setting does not fit this model.
         """
+
+    def pool(self, tokens: "Tokens", training: Any, seed: int) -> Ints:
+        """The rows of the training examples that the training uses. Without any, the training has no steps.
+
+        Args:
+            training: the `xlgrid.training.recipe.Training` of the run.
+
+        Raises:
+            ValueError: the data have too few examples.
+        """
+        return np.arange(len(tokens))
 
     def plan(self, planned: Plan, tokens: "Tokens", training: Any, seed: int) -> Plan:
         """The plan of a training with this setting: the examples that training uses, and the steps that use them.
