@@ -68,7 +68,9 @@ class Study(Strict):
     """One study."""
 
     extends: str | None = Field(
-        None, description="a study from which this one inherits every key that it does not state"
+        None,
+        description="a study from which this one inherits every key that it does not state: the name of a study in the same "
+        "folder or of one that comes with xlgrid, or the path of a file from the folder of this one, such as ../demo.yaml",
     )
     replace: Replace = Field(Replace(), description="new names for the encoders and languages of the extended study")
     title: str = Field(description="the heading of the report")
