@@ -21,6 +21,7 @@ from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods.variants import plain, settings_of
+from xlgrid.products.train import Run
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
@@ -352,6 +353,9 @@ class Study(Strict):
             start=entry.start.for_run(Source(source)) if entry.start else None,
             first=self.tasks[task].start,
             mix=self.tasks[task].mix_of(Source(source)),
+            derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)
+            if entry.derived
+            else {},
         )
 
     def pretraining(self, encoder: str) -> Recipe:
