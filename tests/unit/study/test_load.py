@@ -69,7 +69,12 @@ from xlgrid.study.load import read_lineage
         ("tasks:", "text: {data: {local: x}}\ntasks:", 5, "`data` and `column` go together"),
         ("x: step", "x: stepp", 20, "did you mean 'step'"),
         ("x: step", "x: update", 20, "did you mean 'updates'? (there are: step, checkpoint, languages, updates)"),
-        ("select: {task: rt}", "select: {tsk: rt}", 18, "unknown axis, fact of encoders or setting of variants 'tsk', did you mean 'task'"),
+        (
+            "select: {task: rt}",
+            "select: {tsk: rt}",
+            18,
+            "unknown axis, fact of encoders or setting of variants 'tsk', did you mean 'task'",
+        ),
         ("lines: method", "lines: langages", 20, "did you mean 'languages'"),
         ("select: {task: rt}", "select: {languages: 60}", 18, "unknown languages '60' (there are: 1)"),
         (
