@@ -20,6 +20,9 @@ from xlgrid.data.tokenizer import AnyTokenizer, TokenizerEntry
 from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
+from xlgrid.methods.variants import plain, settings_of
+from xlgrid.pairs.table import AnyPairs
+from xlgrid.products.train import Run
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
@@ -106,6 +109,11 @@ class Study(Strict):
     grids: dict[Name, Grid] = Field(
         min_length=1,
         description="name: a product of tasks, encoders, methods, sources, targets and seeds, which gives runs and cells",
+    )
+    pairs: dict[Name, AnyPairs] = Field(
+        {},
+        description="name: a table of values of pairs of a source and a target, such as distances, or the path of its "
+        "file; exhibits also know the tables `same-family`, `same-script` and `great-circle`, which need no file",
     )
     exhibits: dict[Name, AnyExhibit] = Field({}, description="name: a table or figure")
     claims: dict[Name, Claim] = Field({}, description="name: a statement, for example of a paper, which gets a verdict")
@@ -218,6 +226,7 @@ class Study(Strict):
             values["target"] += self.targets(grid)
             for axis in ("task", "encoder", "method", "seed"):
                 values[axis] += getattr(grid, axis)
+        values["method"] += (method for method in self.methods if settings_of(method))
         return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
 
     @property
@@ -325,8 +334,8 @@ class Study(Strict):
     def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:
         """A function from (task, encoder, method, source, seed) to the resolved recipe of this run.
 
-        Matching entries of `training` apply in order. A recipe does not depend on other languages of the study, so
-        adding a language changes no run.
+        Matching entries of `training` apply in order, and then the settings of a variant. A recipe does not depend on
+        other languages of the study, so adding a language changes no run.
         """
         # The plan, the rules and the cost estimate call the function several times for each run.
         return cache(self._recipe)
@@ -336,7 +345,7 @@ class Study(Strict):
         matched = {
             "task": task,
             "encoder": encoder,
-            "method": method,
+            "method": plain(method),
             "base": entry.base,
             "source": Source(source).data,
         }
@@ -344,6 +353,7 @@ class Study(Strict):
         for rule in self.training:
             if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
                 settings |= groups.in_settings(rule.set, self.expand)
+        settings |= settings_of(method)
         return Recipe(
             study=self.name,
             task=task,
@@ -359,6 +369,9 @@ class Study(Strict):
             first=self.tasks[task].start,
             mix=self.tasks[task].mix_of(Source(source)),
             metric=self.tasks[task].task.metric,
+            derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)
+            if entry.derived
+            else {},
         )
 
     def pretraining(self, encoder: str) -> Recipe:

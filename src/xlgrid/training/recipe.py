@@ -197,6 +197,9 @@ class Recipe(Strict):
     metric: str | None = Field(
         None, description="the main metric, by which the best checkpoint is chosen; None: the first metric of the head"
     )
+    derived: dict[str, Any] = Field(
+        {}, description="for a run that is made without training: how, and the recipes of the runs that it is made from"
+    )
 
     @classmethod
     def parse(cls, identity: str, pace: str = "{}") -> Self:
@@ -237,7 +240,9 @@ class Recipe(Strict):
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result."""
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
-        return hashlib.sha256(self.model_dump_json(exclude=self._without_effect).encode()).hexdigest()[:12]
+        # The digests of runs that are trained do not change with a field that only other runs have.
+        left_out = self._without_effect | ({} if self.derived else {"derived": True})
+        return hashlib.sha256(self.model_dump_json(exclude=left_out).encode()).hexdigest()[:12]
 
     @property
     def _without_effect(self) -> dict[str, Any]:

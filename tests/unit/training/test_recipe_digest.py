@@ -1,11 +1,13 @@
 """The identity of a recipe leaves out what cannot change a result."""
 
+import hashlib
+
 import pytest
 from pydantic import ValidationError
 
 from xlgrid.architectures.plain import Plain
 from xlgrid.training.new_head import LmHead
-from xlgrid.training.recipe import Recipe, Start
+from xlgrid.training.recipe import PACE, Recipe, Start
 
 AXES = {
     "study": "s",
@@ -85,6 +87,7 @@ CHANGES = {
     "lm_head": {"languages": ["en"]},
     "mix": "whole",
     "metric": "macro-f1",
+    "derived": {"by": "average"},
 }
 
 
@@ -101,6 +104,11 @@ def test_a_main_metric_that_chooses_no_checkpoint_is_no_part_of_the_digest(train
     assert named.digest() == recipe(**training).digest()
     assert named.identity() == recipe(**training).identity()
     assert Recipe.parse(named.identity(), named.pace()) == named, "the curve of the run is in this metric"
+
+
+def test_the_digest_of_a_trained_run_has_no_part_for_what_only_derived_runs_have() -> None:
+    contents = recipe().model_dump_json(exclude={"training": PACE, "derived": True, "metric": True})
+    assert recipe().digest() == hashlib.sha256(contents.encode()).hexdigest()[:12]
 
 
 def test_a_recipe_comes_back_from_both_parts() -> None:
