@@ -77,7 +77,9 @@ class Study(Strict):
     """One study."""
 
     extends: str | None = Field(
-        None, description="a study from which this one inherits every key that it does not state"
+        None,
+        description="a study from which this one inherits every key that it does not state: the name of a study in the same "
+        "folder or of one that comes with xlgrid, or the path of a file from the folder of this one, such as ../demo.yaml",
     )
     replace: Replace = Field(Replace(), description="new names for the encoders and languages of the extended study")
     title: str = Field(description="the heading of the report")
@@ -258,14 +260,20 @@ class Study(Strict):
             [language.code, language.name, language.family, language.script, language.direction]
             for language in self.languages_used.values()
         ]
-        return [self.title, self.description, json.dumps([*self.exhibits]), json.dumps(facts, ensure_ascii=False)]
+        shown = [json.dumps([*self.exhibits]), json.dumps(facts, ensure_ascii=False)]
+        return [self.title, self.description, *shown, *self._main_metrics]
 
     @property
     def claims_settings(self) -> list[str]:
         """The settings of the study that verdicts depend on. Snakemake judges the claims again if they change."""
         named = (side.group or () for claim in self.claims.values() for side in (claim.select, *claim.sides))
         stated = [f"{name}: {claim.model_dump_json()}" for name, claim in self.claims.items()]
-        return [self.title, *stated, self.group_facts([str(group) for groups in named for group in groups])]
+        facts = self.group_facts([str(group) for groups in named for group in groups])
+        return [self.title, *stated, facts, *self._main_metrics]
+
+    @property
+    def _main_metrics(self) -> list[str]:
+        return [json.dumps(self.main_metrics)] if self.main_metrics else []
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Entries that its `published` lacks are taken from the study's.
@@ -295,8 +303,13 @@ class Study(Strict):
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
-        """Task -> the metrics of its cells, the main one first."""
+        """Task -> the metrics that are shown where no others are named, the main one first."""
         return {name: entry.task.metrics for name, entry in self.tasks.items()}
+
+    @property
+    def main_metrics(self) -> dict[str, str]:
+        """Task -> its main metric, for tasks that do not have the main metric of their kind."""
+        return {name: entry.task.metric for name, entry in self.tasks.items() if entry.task.metric}
 
     @cached_property
     def all_tokenizers(self) -> dict[str, TokenizerEntry]:
@@ -374,6 +387,7 @@ class Study(Strict):
             start=entry.start.for_run(Source(source)) if entry.start else None,
             first=task if training.is_for_target else self.tasks[task].start,
             mix=self.tasks[task].mix_of(Source(source)),
+            metric=self.tasks[task].task.metric,
             derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)
             if entry.derived
             else {},

@@ -169,7 +169,7 @@ class Loop:
         if not all(map(len, self.dev_sets)):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
         self.head = self.objective = ALL_HEADS.find(self.train.head)
-        self.metric, *_ = self.head.metrics(self.train.label_names)
+        self.metric = self.head.metric(self.train.label_names, recipe.metric)
 
     def _make_model(self, start: Path | None, first: Path | None, tokenizer: Path | None) -> None:
         """Load the encoder with a head, install the method, and load the weights of earlier runs.
@@ -492,7 +492,10 @@ class Loop:
             # `xlgrid.results.learning` compares the loss before the first step with the last loss of the curve, and the
             # dev score with chance: the mean over the dev sets of the score of a guess.
             "loss": {"first": self.first_loss, "last": self.curve[-1]["loss"]},
-            "chance": {name: sum(chance.get(name, 0.0) for chance in chances) / len(chances) for name in chances[0]},
+            "chance": {
+                name: sum(chance.get(name, 0.0) for chance in chances) / len(chances)
+                for name in dict.fromkeys(name for chance in chances for name in chance)
+            },
             "steps": self.steps,
             # This is less than the recipe's value if memory ran out.
             "micro_batch_tokens": self.limit,

@@ -214,7 +214,9 @@ class Recipe(Strict):
     mix: Mix | None = Field(
         None, description="how examples are taken from the parts of a mix; None: the default of the head"
     )
-
+    metric: str | None = Field(
+        None, description="the main metric, by which the best checkpoint is chosen; None: the first metric of the head"
+    )
     derived: dict[str, Any] = Field(
         {}, description="for a run that is made without training: how, and the recipes of the runs that it is made from"
     )
@@ -223,7 +225,9 @@ class Recipe(Strict):
     def parse(cls, identity: str, pace: str = "{}") -> Self:
         """The recipe whose `identity` and `pace` return these texts."""
         fields = json.loads(identity)
-        return cls.model_validate(fields | {"training": fields["training"] | json.loads(pace)})
+        further = json.loads(pace)
+        training = fields["training"] | further.pop("training", {})
+        return cls.model_validate(fields | further | {"training": training})
 
     @property
     def train_parts(self) -> tuple[Target, ...]:
@@ -253,15 +257,21 @@ class Recipe(Strict):
 
     def identity(self) -> str:
         """The recipe as JSON, without the defaults and without the settings that cannot change a result."""
-        return self.model_dump_json(exclude_defaults=True, exclude={"training": PACE})
+        return self.model_dump_json(exclude_defaults=True, exclude=self._without_effect)
 
     def pace(self) -> str:
         """The settings as JSON that cannot change a result. Together with `identity`, they are the whole recipe."""
-        return self.training.model_dump_json(exclude_defaults=True, include=PACE)
+        return self.model_dump_json(exclude_defaults=True, include=self._without_effect)
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result."""
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
         # The digests of runs that are trained do not change with a field that only other runs have.
-        left_out: dict[str, Any] = {"training": PACE} | ({} if self.derived else {"derived": True})
+        left_out = self._without_effect | ({} if self.derived else {"derived": True})
         return hashlib.sha256(self.model_dump_json(exclude=left_out).encode()).hexdigest()[:12]
+
+    @property
+    def _without_effect(self) -> dict[str, Any]:
+        """The fields that cannot change a result: the main metric is one unless it chooses the checkpoint."""
+        chooses = self.metric and self.training.keep == "best" and self.training.evaluations > 1
+        return {"training": PACE, **({} if chooses else {"metric": True})}
