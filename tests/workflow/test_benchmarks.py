@@ -135,7 +135,11 @@ ROWS: dict[str, tuple[str, Callable[[str, int], tuple[dict[str, Any], Any]]]] = 
     "massive-slots": (
         "archive",
         lambda code, i: (
-            {"locale": code, "annot_utt": f"wake me [date : {code} day {i}] at [time : nine]", "utt": f"wake me {code} day {i} at nine"},
+            {
+                "locale": code,
+                "annot_utt": f"wake me [date : {code} day {i}] at [time : nine]",
+                "utt": f"wake me {code} day {i} at nine",
+            },
             [0, 0, 25, 26, 26, 0, 95],
         ),
     ),
@@ -199,7 +203,8 @@ def write_iob2(path: Path, rows: list[dict[str, Any]]) -> None:
     """As Universal NER has it: numbered words, their labels, and two columns about the annotation."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sentences = (
-        f"# sent_id = {number}\n" + "".join(f"{i}\t{word}\t{label}\t-\tme\n" for i, (word, label) in enumerate(row["words"], 1))
+        f"# sent_id = {number}\n"
+        + "".join(f"{i}\t{word}\t{label}\t-\tme\n" for i, (word, label) in enumerate(row["words"], 1))
         for number, row in enumerate(rows)
     )
     path.write_text("\n".join(sentences) + "\n", encoding="utf-8")
@@ -218,7 +223,9 @@ def write_archive(folder: Path, path: Path, rows: dict[str, list[dict[str, Any]]
 def built(folder: Path) -> Path:
     for name, (suffix, row) in ROWS.items():
         for code in RUNS["belebele" if name == "race" else name]:
-            of_splits = {split: [row(code, i)[0] for i in range(n)] for split, n in (("train", 16), ("dev", 8), ("test", 12))}
+            of_splits = {
+                split: [row(code, i)[0] for i in range(n)] for split, n in (("train", 16), ("dev", 8), ("test", 12))
+            }
             if suffix == "archive":
                 write_archive(folder, folder / FILES[name][code], of_splits)
                 continue

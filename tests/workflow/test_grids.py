@@ -14,7 +14,10 @@ TWO = ["qa1", "qb1"]
 CUT: dict[str, tuple[dict[str, Any], list[str]]] = {
     "masakhanews-mini": (
         {
-            "encoders": {"mini-afro": {"scratch": SIZES, "training": FEW}, "mini-xlmr": {"scratch": SIZES, "training": FEW}},
+            "encoders": {
+                "mini-afro": {"scratch": SIZES, "training": FEW},
+                "mini-xlmr": {"scratch": SIZES, "training": FEW},
+            },
             "tasks": {"news": {"options": {"n": 90}}},
             "groups": {"targets": TWO},
             "grids": {
