@@ -185,15 +185,11 @@ class Merge(DerivedRuns, Strict):
         return [*self.weighed(run, study)[0]]
 
     def evaluated(self, run: "Run", plan: "Plan") -> "list[Tokens]":
-        tried = len(_candidates(self.weights))
-        return self._dev(run, plan) * tried if tried > 1 else []
-
-    def _dev(self, run: "Run", plan: "Plan") -> "list[Tokens]":
-        """The tokens that choose among the weights."""
-        tokens, target = run.tokens(plan, "dev"), run.source.for_target
-        if self.choose_on == "source" or target is None:
-            return tokens
-        return [replace(tokens[0], language=accompanied(target, run.second_language(plan)))]
+        tried, target = len(_candidates(self.weights)), run.source.for_target
+        tokens = run.tokens(plan, "dev") if tried > 1 else []
+        if tokens and target and self.choose_on == "target":
+            tokens = [replace(tokens[0], language=accompanied(target, run.second_language(plan)))]
+        return tokens * tried
 
     def inputs(self, run: "Run", plan: "Plan") -> dict[str, str | list[str]]:
         members = self.runs(run, plan.study)
@@ -244,12 +240,14 @@ class Merge(DerivedRuns, Strict):
 
     def mistakes(self, run: "Run", plan: "Plan") -> Iterator[str]:
         study = plan.study
-        for members in self.of:
-            if members.nearest and len(members.of(run, study)) < members.nearest.count:
-                yield (
-                    f"merge.of: {run.folder} is merged from runs on {members.nearest.count} sources, but table "
-                    f"{members.nearest.table} has values of fewer sources and this target: add values, or lower `count`"
+        for i, members in enumerate(self.of):
+            if len(members.of(run, study)) < (members.nearest.count if members.nearest else 1):
+                reason = (
+                    f"table {members.nearest.table} has values of too few sources and this target: add values, or lower `count`"
+                    if members.nearest
+                    else "the run has no target, as its source is the target's language already: leave out `source: target`"
                 )
+                yield f"merge.of.{i}: there are not enough runs to merge into {run.folder}: {reason}"
                 return
         tried = self.weighed(run, study)
         task = study.tasks[run.task].task

@@ -168,6 +168,18 @@ def test_an_entry_comes_back_from_its_dump() -> None:
     assert MethodEntry.model_validate(entry.model_dump()) == entry
 
 
+def test_an_mlm_run_that_others_begin_with_is_no_merge_for_a_target(tmp_path: Path) -> None:
+    mixed = "\n  mixed: {base: full-ft, merge: {by: average, of: [{method: mlm-ft, source: target}]}}\ngrids:"
+    started = "base: full-ft, start: {task: mlm, method: mixed, at: source}"
+    changes = (("\ngrids:", mixed), (f"base: full-ft, merge: {ENTRY}", started))
+    with pytest.raises(
+        ValueError, match=r"methods.mixed.merge.of.0: .*/mlm/mini/mixed/en/seed1: .* leave out `source: target`"
+    ):
+        load(tmp_path, *changes)
+    plan = load(tmp_path, (changes[0][0], mixed.replace(", source: target", "")), changes[1])
+    assert [run.method for run in plan.runs if run.task == "mlm"] == ["mlm-ft", "mixed"]
+
+
 def test_several_weights_are_tried_on_the_dev_set_of_the_source(tmp_path: Path) -> None:
     entry = "{by: average, of: [{method: full-ft, seeds: [1, 2]}, {method: full-ft, seeds: [3]}], weights: [[1, 1], [3, 1]]}"
     plan = load(tmp_path, (ENTRY, entry))
@@ -226,9 +238,12 @@ def test_the_nearest_sources_follow_the_direction_of_the_table_and_its_changes(t
         ),
         (
             {"table": "source,target,value\nen,fr,3\n"},
-            "merge.of: .* merged from runs on 2 sources, but table far has values",
+            "merge.of.0: there are not enough runs .*: table far has values of too few",
         ),
-        ({"table": "source,target,value\n"}, "merge.of: .* merged from runs on 2 sources, but table far has values"),
+        (
+            {"table": "source,target,value\n"},
+            "merge.of.0: there are not enough runs .*: table far has values of too few",
+        ),
     ],
 )
 def test_a_mistake_about_nearest_sources_is_told(tmp_path: Path, changes: dict[str, str], message: str) -> None:
