@@ -10,6 +10,7 @@ from xlgrid.heads.embed import EmbedHead, MiningHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import Metric
+from xlgrid.heads.parsing import ParseHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
@@ -21,6 +22,7 @@ HEADS: dict[str, Head] = {
         SequenceHead(),
         TokenHead(),
         ChunkHead(),
+        ParseHead(),
         SpanHead(),
         MlqaSpanHead(),
         ChoiceHead(),
