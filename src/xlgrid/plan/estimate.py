@@ -158,9 +158,9 @@ class Estimate:
     ) -> Cost:
         """The cost of a training with its evaluations on the dev set; `options` are the options of a generated task."""
         of_example = self.sizes.of_example(train[0].task)
-        of_epoch = 0 if settings.steps else sum(map(self.sizes.examples, train))
+        of_epoch = 0 if settings.steps else sum(settings.used(self.sizes.examples(tokens)) for tokens in train)
         steps, examples = training_length(settings, of_epoch, of_example, options)
-        evaluated = min(settings.evaluations, steps) * sum(map(self.sizes.examples, dev)) * of_example
+        evaluated = max(1, min(settings.evaluations, steps)) * sum(map(self.sizes.examples, dev)) * of_example
         trained = Cost(runs=1, steps=steps, tokens=examples * of_example, gigabytes=stored)
         return self._priced(trained, settings, work, evaluated)
 

@@ -258,9 +258,6 @@ class ParseHead(TokenHead):
         known = scores.CONTENT | scores.OTHERS
         return self.all_metrics if {*map(scores.universal, labels)} <= known else self.all_metrics[:2]
 
-    def implementation(self, tokens: Tokens) -> str:
-        return Head.implementation(self, tokens)
-
 
 @cache
 def _sized(kind: Any, *sizes: int) -> Any:
