@@ -87,6 +87,8 @@ class Head(ABC):
     modules: ClassVar[tuple[str, ...]] = ()  # the modules of these models that an encoder may come without
     # The model has one output per label, so that other labels need another model
     output_per_label: ClassVar[bool] = False
+    # The column of a tokens file with the label of each row, by which samples can be balanced; "" for other heads
+    class_column: ClassVar[str] = ""
     # The head reads the first token of the encoder's last layer, and no other
     reads_first_token: ClassVar[bool] = False
     # The share of tokens at which a language model's output embeddings are computed

@@ -5,6 +5,7 @@ The schema is strict: an unknown or misspelt key is an error that names the file
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, Literal, Self
 
@@ -61,16 +62,24 @@ class TrainingEntry(Strict):
             yield f"{place}.set.dev_targets: {error}"
             return
         try:
-            Training(**settings)
+            training = Training(**settings)
         except ValidationError as error:
             yield f"{place}.set: {plainly(error)}"
+            return
+        for key in (key for key, setting in training.added.items() if setting.is_for_target):
+            yield (
+                f"{place}.set.{key}: only the variants of a grid are for one target each: write "
+                f"`vary: {{{key}: [{settings[key]}]}}` in the grid"
+            )
 
 
 class Study(Strict):
     """One study."""
 
     extends: str | None = Field(
-        None, description="a study from which this one inherits every key that it does not state"
+        None,
+        description="a study from which this one inherits every key that it does not state: the name of a study in the same "
+        "folder or of one that comes with xlgrid, or the path of a file from the folder of this one, such as ../demo.yaml",
     )
     replace: Replace = Field(Replace(), description="new names for the encoders and languages of the extended study")
     title: str = Field(description="the heading of the report")
@@ -144,6 +153,15 @@ class Study(Strict):
             self.tasks[PRETRAINING] = TaskEntry.model_validate(task)
         return self
 
+    @model_validator(mode="after")
+    def _variants_are_methods(self) -> Self:
+        """Add the variants of methods. Unknown methods and impossible values are errors that `Grid.problems` reports."""
+        for grid in self.grids.values():
+            with suppress(ValueError):
+                known = [name for name in grid.methods if plain(name) in self.methods]
+                self.methods |= {name: self.methods[plain(name)] for name in known}
+        return self
+
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target means: itself, or the members of a group.
 
@@ -173,7 +191,7 @@ class Study(Strict):
         return [Target(member) for value in grid.target for member in self.expand(value, grid)]
 
     def trained(self, grid: Grid) -> list[Target]:
-        """The languages and pairs on which the runs of a grid train.
+        """The languages and pairs in the sources of a grid.
 
         Raises:
             ValueError: there is no such language or group.
@@ -354,6 +372,7 @@ class Study(Strict):
             if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
                 settings |= groups.in_settings(rule.set, self.expand)
         settings |= settings_of(method)
+        training = Training(**settings)
         return Recipe(
             study=self.name,
             task=task,
@@ -364,9 +383,9 @@ class Study(Strict):
             options=entry.method.model_dump(mode="json", exclude_defaults=True),
             source=Source(source),
             seed=seed,
-            training=Training(**settings),
+            training=training,
             start=entry.start.for_run(Source(source)) if entry.start else None,
-            first=self.tasks[task].start,
+            first=task if training.is_for_target else self.tasks[task].start,
             mix=self.tasks[task].mix_of(Source(source)),
             metric=self.tasks[task].task.metric,
             derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)

@@ -231,7 +231,8 @@ class TaskEntry(Columns):
             yield f"{place}: task {name} {misuse}"
         for split in SPLITS:
             key, entry = study.entry(name, split)
-            for part in dict.fromkeys(targets if split == "test" else trained):
+            on_targets = split == "test" or (split == "train" and axes.is_for_target)
+            for part in dict.fromkeys(targets if on_targets else trained):
                 if entry.data and (problem := entry.data.lacks(key, split, part)):
                     yield f"{place}: {problem}"
         codes = dict.fromkeys(code for part in parts for code in part.languages)
