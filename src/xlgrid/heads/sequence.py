@@ -26,6 +26,7 @@ class RowHead(Head):
     modules = ("pooler", "pre_classifier", "classifier", "classification_head")
     all_metrics: ClassVar[tuple[Metric, ...]] = classification(ROWS)
     reads_first_token = True
+    class_column = "label"
 
     def labelled(self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]) -> "pa.Array":
         """The target column as text, after labels of the source are translated."""

@@ -5,6 +5,7 @@ The schema is strict: an unknown or misspelt key is an error that names the file
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, Literal, Self
 
@@ -61,9 +62,15 @@ class TrainingEntry(Strict):
             yield f"{place}.set.dev_targets: {error}"
             return
         try:
-            Training(**settings)
+            training = Training(**settings)
         except ValidationError as error:
             yield f"{place}.set: {plainly(error)}"
+            return
+        for key in (key for key, setting in training.added.items() if setting.is_for_target):
+            yield (
+                f"{place}.set.{key}: only the variants of a grid are for one target each: write "
+                f"`vary: {{{key}: [{settings[key]}]}}` in the grid"
+            )
 
 
 class Study(Strict):
@@ -146,6 +153,15 @@ class Study(Strict):
             self.tasks[PRETRAINING] = TaskEntry.model_validate(task)
         return self
 
+    @model_validator(mode="after")
+    def _variants_are_methods(self) -> Self:
+        """Add the variants of methods. Unknown methods and impossible values are errors that `Grid.problems` reports."""
+        for grid in self.grids.values():
+            with suppress(ValueError):
+                known = [name for name in grid.methods if plain(name) in self.methods]
+                self.methods |= {name: self.methods[plain(name)] for name in known}
+        return self
+
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target means: itself, or the members of a group.
 
@@ -175,7 +191,7 @@ class Study(Strict):
         return [Target(member) for value in grid.target for member in self.expand(value, grid)]
 
     def trained(self, grid: Grid) -> list[Target]:
-        """The languages and pairs on which the runs of a grid train.
+        """The languages and pairs in the sources of a grid.
 
         Raises:
             ValueError: there is no such language or group.
@@ -356,6 +372,7 @@ class Study(Strict):
             if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
                 settings |= groups.in_settings(rule.set, self.expand)
         settings |= settings_of(method)
+        training = Training(**settings)
         return Recipe(
             study=self.name,
             task=task,
@@ -366,9 +383,9 @@ class Study(Strict):
             options=entry.method.model_dump(mode="json", exclude_defaults=True),
             source=Source(source),
             seed=seed,
-            training=Training(**settings),
+            training=training,
             start=entry.start.for_run(Source(source)) if entry.start else None,
-            first=self.tasks[task].start,
+            first=task if training.is_for_target else self.tasks[task].start,
             mix=self.tasks[task].mix_of(Source(source)),
             metric=self.tasks[task].task.metric,
             derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)

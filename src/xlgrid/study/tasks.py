@@ -110,8 +110,8 @@ class TaskEntry(Columns):
     def task(self) -> Task:
         """The task that the entry names or describes."""
         described = task(self.kind, self.columns)
-        main = described.head.metric(described.labels, self.metric)
-        return described if main == described.head.metric(described.labels) else replace(described, metric=main.name)
+        main, usual = (described.head.metric(described.labels, name).name for name in (self.metric, None))
+        return described if main == usual else replace(described, metric=main)
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -231,7 +231,8 @@ class TaskEntry(Columns):
             yield f"{place}: task {name} {misuse}"
         for split in SPLITS:
             key, entry = study.entry(name, split)
-            for part in dict.fromkeys(targets if split == "test" else trained):
+            on_targets = split == "test" or (split == "train" and axes.is_for_target)
+            for part in dict.fromkeys(targets if on_targets else trained):
                 if entry.data and (problem := entry.data.lacks(key, split, part)):
                     yield f"{place}: {problem}"
         codes = dict.fromkeys(code for part in parts for code in part.languages)

@@ -21,16 +21,27 @@ from pydantic import (
 
 from xlgrid.architectures.scratch import Scratch
 from xlgrid.base.keys import apart, describe
+from xlgrid.base.plugins import Extensible, is_subclass_of
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
 from xlgrid.training.new_head import LmHead
-from xlgrid.training.setting import ALL_SETTINGS
+from xlgrid.training.samples import Balanced, Examples, Shots
+from xlgrid.training.setting import Setting
 
 # The settings of `Training` that do not belong to a run's identity. `checkpoint_seconds` changes no result.
 # `micro_batch_tokens` depends on the memory of the machine; it changes the order of sums, and the random numbers of
 # dropout and masks. run.json records its final value.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
+
+SETTINGS: dict[str, type[Setting]] = {"examples": Examples, "shots": Shots, "balanced": Balanced}
+ALL_SETTINGS = Extensible[type[Setting]](
+    "setting of training",
+    "xlgrid.training",
+    SETTINGS,
+    fits=is_subclass_of(Setting),
+    expected="a subclass of xlgrid.training.setting.Setting",
+)
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
@@ -108,7 +119,7 @@ class Training(Strict):
         description="the rows of a step that are computed at once. mixed: rows of all languages; language: rows of one "
         "language, which is faster for large models with language modules",
     )
-    # Key -> a setting that a package adds. The key is written next to the keys above, in a study and in a recipe.
+    # Key -> a setting with a class of its own, as packages add them. The key is written next to the keys above, in a study and in a recipe.
     added: dict[str, Any] = {}
 
     @model_validator(mode="before")
@@ -131,6 +142,15 @@ class Training(Strict):
         schema = handler.resolve_ref_schema(handler(core_schema))
         describe(schema, handler, "added", ALL_SETTINGS)
         return schema
+
+    @property
+    def is_for_target(self) -> bool:
+        """Whether the run is for one target, on whose data it trains: see `Setting.is_for_target`."""
+        return any(setting.is_for_target for setting in self.added.values())
+
+    def used(self, examples: int) -> int:
+        """The number of training examples of a language or pair that the training uses, of so many."""
+        return min([examples, *(setting.used(examples) for setting in self.added.values())])
 
     @property
     def conflict(self) -> tuple[str, str] | None:
@@ -208,6 +228,12 @@ class Recipe(Strict):
         further = json.loads(pace)
         training = fields["training"] | further.pop("training", {})
         return cls.model_validate(fields | further | {"training": training})
+
+    @property
+    def train_parts(self) -> tuple[Target, ...]:
+        """The languages and pairs on whose data the run trains."""
+        target = self.source.for_target
+        return (target,) if target and self.training.is_for_target else self.source.parts
 
     @property
     def dev_parts(self) -> tuple[Target, ...]:
