@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
@@ -47,8 +48,10 @@ def load(folder: Path, *changes: tuple[str, str]) -> Plan:
 
 def members(plan: Plan, source: str = "en", seed: int = 1, task: str = "rt") -> dict[str, float]:
     run = Run("merges", task, "mini", "merged", source, seed)
-    described = plan.study.recipe(*run[1:]).derived["members"]
-    return {f"{m['task']}/{m['method']}/{m['source']}/{m['seed']}": m["weight"] for m in described}
+    derived = plan.study.recipe(*run[1:]).derived
+    [weights] = derived["weights"]
+    names = [f"{m['task']}/{m['method']}/{m['source']}/{m['seed']}" for m in derived["members"]]
+    return dict(zip(names, weights, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -165,6 +168,97 @@ def test_an_entry_comes_back_from_its_dump() -> None:
     assert MethodEntry.model_validate(entry.model_dump()) == entry
 
 
+def test_an_mlm_run_that_others_begin_with_is_no_merge_for_a_target(tmp_path: Path) -> None:
+    mixed = "\n  mixed: {base: full-ft, merge: {by: average, of: [{method: mlm-ft, source: target}]}}\ngrids:"
+    started = "base: full-ft, start: {task: mlm, method: mixed, at: source}"
+    changes = (("\ngrids:", mixed), (f"base: full-ft, merge: {ENTRY}", started))
+    with pytest.raises(
+        ValueError, match=r"methods.mixed.merge.of.0: .*/mlm/mini/mixed/en/seed1: .* leave out `source: target`"
+    ):
+        load(tmp_path, *changes)
+    plan = load(tmp_path, (changes[0][0], mixed.replace(", source: target", "")), changes[1])
+    assert [run.method for run in plan.runs if run.task == "mlm"] == ["mlm-ft", "mixed"]
+
+
+def test_several_weights_are_tried_on_the_dev_set_of_the_source(tmp_path: Path) -> None:
+    entry = "{by: average, of: [{method: full-ft, seeds: [1, 2]}, {method: full-ft, seeds: [3]}], weights: [[1, 1], [3, 1]]}"
+    plan = load(tmp_path, (ENTRY, entry))
+    run = Run("merges", "rt", "mini", "merged", "en", 1)
+    derived = plan.study.recipe(*run[1:]).derived
+    assert derived["weights"] == [[0.25, 0.25, 0.5], [0.375, 0.375, 0.25]] and derived["choose_on"] == "source"
+    assert run.inputs(plan)["dev"] == ["results/merges/tokens/rt/mini/en/dev.arrow"]
+    costs = [Estimate(plan).of(each) for each in (run, run._replace(method="full-ft"))]
+    single = load(tmp_path)
+    assert run.inputs(single)["dev"] == [] and Estimate(single).of(run).tokens == 0
+    assert costs[0].steps == 0 and costs[0].tokens > 0 and costs[0].hours < costs[1].hours
+
+
+NEAREST = "{by: average, of: [{method: full-ft, source: each, nearest: {table: far, count: 2}}]}"
+TABLE = "source,target,value\nen,fr,3\nde,fr,1\nes,fr,2\nfr,fr,0\nde,en,5\nes,en,4\n"
+
+
+def near(folder: Path, entry: str = NEAREST, table: str = TABLE, targets: str = "fr") -> Plan:
+    """A study that merges, for a target, the runs on those sources that are nearest to it."""
+    (folder / "far.csv").write_text(table)
+    named = f"pairs: {{far: {{file: {folder / 'far.csv'}}}}}\ntasks:"
+    wider = (
+        ("[en, fr, de]", "[en, fr, de, es]"),
+        ("source: [en]", "source: [en+de+es+fr]"),
+        ("target: [fr]", f"target: [{targets}]"),
+    )
+    return load(folder, (ENTRY, entry), ("tasks:", named), *wider)
+
+
+def test_the_nearest_sources_of_each_target_are_merged(tmp_path: Path) -> None:
+    plan = near(tmp_path, targets="fr, en")
+    assert members(plan, "en+de+es+fr@fr") == {"rt/full-ft/de/1": 0.5, "rt/full-ft/es/1": 0.5}
+    assert members(plan, "en+de+es+fr@en") == {"rt/full-ft/es/1": 0.5, "rt/full-ft/de/1": 0.5}
+    assert Cell("merges", "rt", "mini", "merged", "en+de+es+fr@fr", "fr", 1).shown.source == "en+de+es+fr"
+
+
+def test_the_nearest_sources_follow_the_direction_of_the_table_and_its_changes(tmp_path: Path) -> None:
+    built_in = NEAREST.replace("far, count: 2", "great-circle, count: 1")
+    assert [*members(near(tmp_path, built_in), "en+de+es+fr@fr")] == ["rt/full-ft/en/1"], "London is nearest to Paris"
+    assert [*members(near(tmp_path), "en+de+es+fr@fr")] == ["rt/full-ft/de/1", "rt/full-ft/es/1"]
+    assert [*members(near(tmp_path, table=TABLE.replace("en,fr,3", "en,fr,0")), "en+de+es+fr@fr")] == [
+        "rt/full-ft/en/1",
+        "rt/full-ft/de/1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"entry": NEAREST.replace("table: far", "table: faar")}, "merge.of.0.nearest.table: .*did you mean 'far'"),
+        ({"entry": NEAREST.replace("source: each, ", "")}, "merge.of.0.nearest: .*got `source: None`"),
+        ({"entry": NEAREST.replace("count: 2", "count: 0")}, "count"),
+        (
+            {"table": "source,target,value\nen,fr,x\n"},
+            "merge.of.0.nearest.table: .*far.csv:2: value 'x' is not a number",
+        ),
+        (
+            {"table": "source,target,value\nen,fr,3\n"},
+            "merge.of.0: there are not enough runs .*: table far has values of too few",
+        ),
+        (
+            {"table": "source,target,value\n"},
+            "merge.of.0: there are not enough runs .*: table far has values of too few",
+        ),
+    ],
+)
+def test_a_mistake_about_nearest_sources_is_told(tmp_path: Path, changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        near(tmp_path, **changes)
+
+
+def test_an_oracle_chooses_on_the_dev_set_of_the_target(tmp_path: Path) -> None:
+    entry = "{by: sum, of: [{method: full-ft}, {method: mlm-ft, task: mlm, source: target}], weights: [[1, 1], [1, 0]], choose_on: target}"
+    plan = load(tmp_path, (ENTRY, entry))
+    run = Run("merges", "rt", "mini", "merged", "en@fr", 1)
+    assert run.inputs(plan)["dev"] == ["results/merges/tokens/rt/mini/fr/dev.arrow"]
+    assert plan.study.recipe(*run[1:]).derived["choose_on"] == "target"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -186,6 +280,10 @@ def test_an_entry_comes_back_from_its_dump() -> None:
         ("{method: full-ft}", "{method: mlm-ft, task: mlm}", "merge.weights: .* must add up to more than 0, got 0"),
         (ENTRY, "{by: sum, of: [{method: full-ft}, {method: full-ft, seeds: [2]}], weights: [1, -1]}", "merge.weights: .* got 0"),
         ("{method: full-ft}", "{method: full-ft, task: ner}", "methods.merged.merge.of: the head of task ner does not fit task rt"),
+        ("full-ft}]}", "full-ft}], weights: [[1], [1, 2]]}", "there are 2 weights for 1 entries of `of`"),
+        ("full-ft}]}", "full-ft}], weights: [[1]]}", "methods.merged.merge.weights"),
+        ("full-ft}]}", "full-ft}], weights: [[1], [2]], choose_on: target}", "merge.choose_on: `target` is for several"),
+        ("full-ft}]}", "full-ft, source: target}], choose_on: target}", "merge.choose_on: `target` is for several"),
         ("seed: [1]", "seed: [1, 2]", None),
         ("{method: full-ft}]}}\ngrids", "{method: full-ft, seeds: [1, 2]}]}}\ngrids", None),
     ],
