@@ -76,7 +76,7 @@ class ParseHead(TokenHead):
 
     name = "parse"
     modules = ("parser",)
-    all_metrics: ClassVar[tuple[Metric, ...]] = (scores.LAS, scores.UAS, scores.CLAS)
+    all_metrics: ClassVar[tuple[Metric, ...]] = (scores.LAS, scores.UAS, scores.CLAS, scores.OF_RELATION)
     token_columns = (WORD,)
     conllu = ("FORM", "HEAD", "DEPREL")
     options = Parsing
@@ -229,12 +229,8 @@ class ParseHead(TokenHead):
         return [Tree(heads, names[: len(heads)]) for heads, names in zip(chosen, relations, strict=True)]
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Any]) -> list[Outcome]:
-        names, rows = tokens.label_names, np.arange(len(tokens))
-        gold = zip(*(_lists(tokens, name, rows) for name in ("heads", "relations")), strict=True)
-        return [
-            scores.outcome(heads, [names[at] for at in relations], answers, [names[at] for at in labels])
-            for (heads, relations), (answers, labels) in zip(predictions, gold, strict=True)
-        ]
+        gold = (_lists(tokens, name, np.arange(len(tokens))) for name in ("heads", "relations"))
+        return [[heads, relations, *tree] for heads, relations, tree in zip(*gold, predictions, strict=True)]
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores of a chain in which each word is the head of the next or of the previous one, whichever is better,
@@ -244,8 +240,8 @@ class ParseHead(TokenHead):
         best: dict[str, float] = {}
         for chain in (lambda size: [*range(size)], lambda size: [*range(2, size + 1), 0]):
             outcomes = self.outcomes(tokens, [Tree(chain(len(row)), [common] * len(row)) for row in rows])
-            for metric in self.metrics(tokens.label_names):
-                best[metric.name] = max(best.get(metric.name, 0.0), metric.score(outcomes))
+            found = self.listed(tokens, outcomes)
+            best = {name: max(score, best.get(name, 0.0)) for name, score in found.items()}
         return best
 
     def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
@@ -255,8 +251,8 @@ class ParseHead(TokenHead):
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         """All metrics for relations of UD; otherwise without the one that knows UD's relations of content words."""
-        known = scores.CONTENT | scores.OTHERS
-        return self.all_metrics if {*map(scores.universal, labels)} <= known else self.all_metrics[:2]
+        is_ud = {*map(scores.universal, labels)} <= scores.CONTENT | scores.OTHERS
+        return tuple(each for each in Head.metrics(self, labels) if is_ud or each.name != scores.CLAS.name)
 
 
 @cache
