@@ -7,6 +7,7 @@ is the maximum spanning tree with one word below the root, as Universal Dependen
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
@@ -99,15 +100,25 @@ class ParseHead(TokenHead):
         self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: Any
     ) -> "tuple[pa.Table, dict[str, int]]":
         """The rows with heads as numbers, without multiword tokens and empty nodes, which have no head."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         table, counts = super().prepared(table, task, unanswerable, misplaced)
-        heads = table[HEAD].to_pylist()
-        kept = [[at for at, head in enumerate(row or ()) if head not in (None, _NO_HEAD)] for row in heads]
-        if left_out := sum(len(row or ()) for row in heads) - sum(map(len, kept)):
+        rows = table[HEAD].to_pylist()
+        if not all(isinstance(row, list) for row in rows):
+            return table, counts
+        kept = [[at for at, head in enumerate(row) if head not in (None, _NO_HEAD)] for row in rows]
+        if left_out := sum(map(len, rows)) - sum(map(len, kept)):
             counts["multiword tokens and empty nodes left out"] = left_out
             for column in self.columns(task):
-                rows = zip(table[column].to_pylist(), kept, strict=True)
-                table = with_values(table, column, [row and [row[at] for at in places] for row, places in rows])
-        return with_heads(table), counts
+                pairs = zip(table[column].to_pylist(), kept, strict=True)
+                table = with_values(
+                    table, column, [row and [row[at] for at in places if at < len(row)] for row, places in pairs]
+                )
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # `check` reports what is no number.
+            heads = pc.cast(table[HEAD], pa.list_(pa.int64()))
+            table = table.set_column(table.column_names.index(HEAD), HEAD, heads)
+        return table, counts
 
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
@@ -260,18 +271,6 @@ def _sized(kind: Any, *sizes: int) -> Any:
     head = kind()
     head._sizes = sizes
     return head
-
-
-def with_heads(table: "pa.Table") -> "pa.Table":
-    """The table with heads as numbers. If one of them is no number, `ParseHead.check` reports it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    at = table.column_names.index(HEAD)
-    try:
-        return table.set_column(at, HEAD, pc.cast(table[HEAD], pa.list_(pa.int64())))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return table
 
 
 def _scored(model: "PreTrainedModel", batch: Mapping[str, Any]) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
