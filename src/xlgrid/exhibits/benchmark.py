@@ -36,7 +36,9 @@ class Benchmark(Compared):
 
     kind: Literal["benchmark"] = "benchmark"
     rows: tuple[str, ...] = Field(
-        ("encoder",), min_length=1, description="axes, or facts of encoders, whose values name the rows"
+        ("encoder",),
+        min_length=1,
+        description="axes, facts of encoders, or settings of variants, whose values name the rows",
     )
     untrained: Literal["shared", "all", "own"] = Field(
         "shared",

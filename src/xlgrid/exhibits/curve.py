@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, wrong_groups
+from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, known_of, wrong_groups
+from xlgrid.methods.variants import plain, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,15 +30,15 @@ class Curve(OfCells):
     """A figure with the mean score and standard deviation over seeds against `x`.
 
     `x` is `step`, for learning curves on the dev set; `checkpoint`, the step of the target's MLM run with whose weights
-    the cell is evaluated (`checkpoints` of the grid); or a fact of the encoders that is a number (`facts`). A fact may
-    also distinguish the lines.
+    the cell is evaluated (`checkpoints` of the grid); or a number that is a fact of the encoders (`facts`) or a setting
+    of variants. A fact or setting may also distinguish the lines.
 
     With `panels` (an axis, a fact or `group`), the figure has a panel for each value. The panel of a group averages
     over the targets of the group.
     """
 
     kind: Literal["curve"] = "curve"
-    x: str = Field(description="step, checkpoint, or a fact of the encoders that is a number")
+    x: str = Field(description="step, checkpoint, or a number: a fact of the encoders, or a setting of variants")
     lines: str = Field(description="an axis or fact; each of its values has a line")
     panels: str | None = Field(None, description="an axis or fact, or `group`; each of its values has a panel")
     groups: tuple[str, ...] = Field((), description="with `panels: group`: the groups, each of which has a panel")
@@ -93,9 +94,13 @@ class Curve(OfCells):
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
         yield from super().problems_of_plan(planned, facts)
-        for encoder in dict.fromkeys(cell.encoder for cell in self.cells(planned, facts)):
-            if isinstance(value := facts[encoder].get(self.x), str):
-                yield f"x: {self.x} of encoder {encoder} is the text {value!r}, but must be a number"
+        shown = (
+            {(cell.encoder, cell.method): cell for cell in self.cells(planned, facts)} if self.x in self.facts else {}
+        )
+        for (encoder, method), cell in shown.items():
+            if isinstance(value := known_of(cell, facts).get(self.x), str):
+                owner = f"method {method}" if self.x in settings_of(method) else f"encoder {encoder}"
+                yield f"x: {self.x} of {owner} is the text {value!r}, but must be a number"
 
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits.drawing import sheet as printing
@@ -107,9 +112,14 @@ class Curve(OfCells):
         quantity, percent = units.quantity(chosen["metric"]), units.unit(chosen["metric"]) == "%"
         if self.x == "step":
             learning = records.read_curves(runs)
-            # A run has the facts of its encoder.
-            known = cells[["encoder", *(fact for fact in self.facts if fact in cells)]].drop_duplicates()
-            learning = stats.select(learning.merge(known, on="encoder"), self.select, "learning curves")
+            # A run has the facts of its encoder, and the settings of its variant.
+            varied = {key for name in learning["method"] for key in settings_of(name)}.intersection(self.facts)
+            for key in varied:
+                learning[key] = [settings_of(name)[key] for name in learning["method"]]
+            learning["method"] = learning["method"].map(plain) if varied else learning["method"]
+            known = cells[["encoder", *(fact for fact in self.facts if fact in cells and fact not in varied)]]
+            learning = learning.merge(known.drop_duplicates(), on="encoder")
+            learning = stats.select(learning, self.select, "learning curves")
             chosen = stats.learning_curves(learning, chosen, self.lines)
             quantity, notes = f"dev {quantity}", []
         else:

@@ -15,6 +15,7 @@ from xlgrid.base.files import write_text
 from xlgrid.base.names import among
 from xlgrid.base.settings import Strict
 from xlgrid.exhibits.latex import Latex
+from xlgrid.methods.variants import plain, settings_of
 from xlgrid.products.evaluate import with_values
 from xlgrid.results.naming import Published, Values
 
@@ -142,12 +143,12 @@ class Exhibit(Strict):
 
     @property
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
-        """Key -> the axes that it names, and the axes that it may name in addition to facts of encoders."""
+        """Key -> the axes that it names, and the axes that it may name in addition to facts of encoders and settings of variants."""
         return {}
 
     @property
     def facts(self) -> list[str]:
-        """The names of facts of encoders among the named axes, each once."""
+        """The names of facts of encoders, and of settings of variants, among the named axes, each once."""
         named = (axis for axes, known in self.named_axes.values() for axis in axes if axis not in known)
         return list(dict.fromkeys(named))
 
@@ -159,7 +160,7 @@ class Exhibit(Strict):
         """
         for key, (used, allowed) in self.named_axes.items():
             facts = [name for name in axes if name not in AXES]
-            yield from among(key, "axis or fact of encoders", used, [*allowed, *facts])
+            yield from among(key, "axis, fact of encoders or setting of variants", used, [*allowed, *facts])
         for axis, values in self.named_values.items():
             if axis in axes:
                 yield from among(f"select.{axis}", axis, values, axes[axis], study.defined_names.get(axis, ()))
@@ -236,7 +237,9 @@ class OfCells(Exhibit):
     CSV has a line per entry: the keys of the row, `column`, and the statistics of `xlgrid.results.stats.over_seeds`.
     """
 
-    select: dict[str, Values] = Field({}, description="axis, or fact of the encoders -> the values that are shown")
+    select: dict[str, Values] = Field(
+        {}, description="axis, fact of the encoders, or setting of variants -> the values that are shown"
+    )
     digits: int = Field(default=1, ge=0, le=6, description="digits after the decimal point")
 
     @property
@@ -275,25 +278,41 @@ class OfCells(Exhibit):
         return (
             cell
             for cell in self._of_any_encoder(planned)
-            if all(facts[cell.encoder].get(fact) in values for fact, values in selected.items())
+            if all(known_of(cell, facts).get(fact) in values for fact, values in selected.items())
         )
 
     def _of_any_encoder(self, planned: Iterable["Cell"]) -> Iterator["Cell"]:
         """The planned cells that the exhibit selects by axes other than facts of their encoders."""
+        planned = [*planned] if self.facts else planned
         return (
             cell
-            for cell in with_values(planned, self.selected)
+            for cell in with_values(planned, self.selected, self._varied(planned))
             if (cell.target.step is not None) == self.shows_checkpoints
         )
+
+    def _varied(self, cells: Iterable["Cell"]) -> set[str]:
+        """The settings of the variants of some cells that the exhibit names. If it names some, it shows no other cells than those
+        of the variants with just these settings, under the names of their methods."""
+        methods = {cell.method for cell in cells} if self.facts else ()
+        return {setting for method in methods for setting in settings_of(method)}.intersection(self.facts)
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
         if self.selected and next(self._of_any_encoder(planned), None) is None:
             named = " and ".join(f"{axis} {'/'.join(map(str, values))}" for axis, values in self.selected.items())
             yield f"select: no grid has a cell with all of {named}: name other values, or leave the exhibit out"
             return
+        varied = self._varied(planned)
+        if varied and next(self._of_any_encoder(planned), None) is None:
+            differ = {" and ".join(own) for cell in planned if varied <= (own := settings_of(cell.method)).keys()}
+            yield (
+                f"select: variants differ in {', or in '.join(sorted(differ)) or 'only one of these settings'}, and the exhibit names "
+                f"{' and '.join(sorted(varied))}: name all settings of a variant in rows, columns or `select`"
+            )
+            return
         encoders = (cell.encoder for cell in self._of_any_encoder(planned)) if self.facts else ()
+        of_encoders = [fact for fact in self.facts if fact not in varied]
         incomplete = [
-            (encoder, fact) for encoder in dict.fromkeys(encoders) for fact in self.facts if fact not in facts[encoder]
+            (encoder, fact) for encoder in dict.fromkeys(encoders) for fact in of_encoders if fact not in facts[encoder]
         ]
         for encoder, fact in incomplete:
             key = next(key for key, (axes, _) in self.named_axes.items() if fact in axes)
@@ -308,13 +327,11 @@ class OfCells(Exhibit):
         missing: dict[str, dict[Any, None]] = {
             axis: dict.fromkeys(together[axis]) for axis in together if axis != "metric" and len(together[axis]) > 1
         }
-        of_encoders = frozenset(self.facts)
         for cell in self._shown(planned, facts) if missing else ():
+            shown = cell.shown._replace(method=plain(cell.method)) if varied else cell.shown
             for axis, values in missing.items():
                 if values:
-                    values.pop(
-                        facts[cell.encoder].get(axis) if axis in of_encoders else getattr(cell.shown, axis), None
-                    )
+                    values.pop(getattr(shown, axis) if axis in AXES else known_of(cell, facts).get(axis), None)
             if not any(missing.values()):
                 break
         for axis, value in ((axis, value) for axis, values in missing.items() for value in values):
@@ -340,9 +357,16 @@ class OfCells(Exhibit):
             metrics = {task: names[:1] for task, names in metrics.items()}
         known = plan.study.facts
         cells = self.cells(plan.cells, known)
-        named = {encoder: {fact: known[encoder][fact] for fact in self.facts} for encoder in {c.encoder for c in cells}}
-        expected = ((cell.path, cell._asdict() | named[cell.encoder] | {"path": cell.path}) for cell in cells)
+        named = {
+            (encoder, method): {fact: known_of(cell, known)[fact] for fact in self.facts}
+            for (encoder, method), cell in {(cell.encoder, cell.method): cell for cell in cells}.items()
+        }
+        expected = (
+            (cell.path, cell._asdict() | named[cell.encoder, cell.method] | {"path": cell.path}) for cell in cells
+        )
         scores = records.read_cells(expected, metrics)
+        if self._varied(cells):
+            scores["method"] = scores["method"].map(plain)
         runs = dict.fromkeys(plan.owned(cell.run).folder for cell in cells)
         first_replica = plan.study.replicas
         replica_of = {(first_replica[cell.encoder], cell.seed, cell.encoder) for cell in cells}
@@ -374,6 +398,11 @@ class OfCells(Exhibit):
             cells: one row per *planned* cell, from `xlgrid.results.records.read_cells`, with the `path` of its file.
             runs: the folders of the runs of these cells, for learning curves.
         """
+
+
+def known_of(cell: "Cell", facts: Facts) -> dict[str, Any]:
+    """The facts of the encoder of a cell, and the settings of the variant of which the cell is."""
+    return {**facts[cell.encoder], **settings_of(cell.method)}
 
 
 class Compared(OfCells):

@@ -28,7 +28,9 @@ class Table(Compared):
     """
 
     kind: Literal["table"] = "table"
-    rows: tuple[str, ...] = Field(min_length=1, description="axes, or facts of encoders, whose values name the rows")
+    rows: tuple[str, ...] = Field(
+        min_length=1, description="axes, facts of encoders, or settings of variants, whose values name the rows"
+    )
     columns: Annotated[tuple[str, ...], BeforeValidator(as_tuple, json_schema_input_type=str | tuple[str, ...])] = (
         Field(min_length=1, max_length=2, description="one axis, or a list of two, the outer first")
     )

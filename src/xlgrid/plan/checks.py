@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from xlgrid.methods.variants import plain
 from xlgrid.models.lm_head import lacking
 from xlgrid.models.lm_head import refusal as lm_head_refusal
 from xlgrid.products.encode import Encoder, Tokenizer
@@ -41,7 +42,7 @@ def _trainings(plan: "Plan") -> Iterator[str]:
     known: dict[str, set[str]] = {
         "task": {task for _, task, _, _, _ in runs},
         "encoder": {encoder for _, _, encoder, _, _ in runs},
-        "method": {method for _, _, _, method, _ in runs},
+        "method": {plain(method) for _, _, _, method, _ in runs},
         "base": {study.methods[method].base for _, _, _, method, _ in runs},
         "source": {source.data for *_, source in runs},
     }
@@ -90,7 +91,7 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
     users = {
         run.encoder: f"run {run.folder}"
         for run in plan.runs
-        if run.task in predicting and not study.methods[run.method].imported
+        if run.task in predicting and not study.methods[run.method].derived
     }
     for name, grid in study.grids.items():
         if predicting.intersection(grid.task):

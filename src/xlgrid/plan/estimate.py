@@ -133,7 +133,7 @@ class Estimate:
 
     def _run(self, run: Run) -> Cost:
         study, recipe = self.study, self.study.recipe(*run[1:])
-        if study.methods[run.method].imported:
+        if study.methods[run.method].derived:
             return Cost(runs=1, gigabytes=self.stored(run))
         name, entry = study.entry(run.task, "train")
         train, dev = run.tokens(self.plan, "train"), run.tokens(self.plan, "dev")

@@ -1,12 +1,14 @@
 """Cells: one evaluation each."""
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.heads.families import EMBEDDINGS
 from xlgrid.languages.sources import Source, Target, accompanied, unaccompanied
+from xlgrid.methods.variants import is_shown
 from xlgrid.products.encode import Encoder, Tokens
 from xlgrid.products.product import Inputs
 from xlgrid.products.train import OfGrids, Run, inputs_on_text
@@ -120,15 +122,27 @@ class Cell(OfGrids, _CellAxes):
         return Tokens(self.study, self.task, self.tokenizer(plan), language, "test")
 
 
-def with_values(cells: Iterable[Cell], select: Mapping[str, Iterable[object]]) -> Iterator[Cell]:
-    """The cells with selected values on their axes, as exhibits and claims name them.
+def with_values(
+    cells: Iterable[Cell], select: Mapping[str, Iterable[object]], varied: Collection[str] = ()
+) -> Iterator[Cell]:
+    """The cells with selected values on their axes, as exhibits and claims name them. Cells of a variant of a method are
+    left out, unless `select` has its name or `varied` has its settings.
 
     Args:
         select: axis -> allowed values. A cell must have an allowed value on every axis in `select`.
+        varied: the settings of variants that an exhibit names.
     """
     # This must be fast: loading a study calls it for every exhibit and claim, with all cells.
-    chosen = [(Cell._fields.index(axis), frozenset(values)) for axis, values in select.items()]
+    chosen = [(Cell._fields.index(axis), frozenset(values)) for axis, values in select.items() if axis != "method"]
+    methods = frozenset(select["method"]) if "method" in select else None
+
+    @cache
+    def has_method(method: str) -> bool:
+        return is_shown(method, methods, varied)
+
     for cell in cells:
+        if not has_method(cell.method):
+            continue
         shown = cell.shown
         for at, values in chosen:
             if shown[at] not in values:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from xlgrid.base.clock import ENTRIES
 from xlgrid.base.files import whole
 from xlgrid.languages.sources import NONE
+from xlgrid.methods.variants import settings_of
 from xlgrid.plan.plan import Plan
 from xlgrid.products.encode import Encoder
 from xlgrid.products.evaluate import Cell
@@ -86,7 +87,7 @@ def export_cells(plan: Plan, output: Path) -> str:
 def _row(plan: Plan, cell: Cell) -> dict[str, Any]:
     """The entries of a cell, by the names of the columns."""
     metrics = plan.study.metrics[cell.task]
-    facts = plan.study.facts[cell.encoder]
+    facts = {**plan.study.facts[cell.encoder], **settings_of(cell.method)}
     row = {
         **cell.shown._asdict(),
         "checkpoint": cell.target.step,
@@ -114,7 +115,10 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         # The scores of all metrics follow the score of the main metric, and versions and facts come last.
         for metric in (other.removeprefix(SCORE) for other in further if name == "score" and other.startswith(SCORE)):
             columns[SCORE + metric] = pa.float64(), units.sentence([metric])
-    for beginning, text in ((VERSION, "the version of {} in the evaluation"), (FACT, "the fact {} of the encoder")):
+    for beginning, text in (
+        (VERSION, "the version of {} in the evaluation"),
+        (FACT, "the fact {} of the encoder, or the setting of the variant"),
+    ):
         for name in (name for name in further if name.startswith(beginning)):
             columns[name] = None, text.format(name.removeprefix(beginning))
     arrays = [_array([row.get(name) for row in rows], kind) for name, (kind, _) in columns.items()]

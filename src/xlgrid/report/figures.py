@@ -99,7 +99,7 @@ def curves(points: pd.DataFrame, quantity: str = "score (%)") -> Figure:
     axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     handles: dict[str, Any] = {}
     for ax, ((task, encoder, method), panel) in zip(axes, panels, strict=False):
-        for (source, *_), run in panel.groupby(having(panel, ["source", "seed"], "target"), sort=False):
+        for (source, *_), run in panel.groupby(having(panel, ["source", "seed"], "target", "run"), sort=False):
             i = sources.index(source)
             look: Any = {
                 "color": plots.COLOURS[i % len(plots.COLOURS)],

@@ -31,6 +31,7 @@ from xlgrid.base.clock import duration
 from xlgrid.base.errors import Damaged
 from xlgrid.exhibits.drawing import plots
 from xlgrid.languages.sources import NONE, Source
+from xlgrid.methods.variants import plain
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit
@@ -151,7 +152,8 @@ def overview(study: Report) -> Html:
     runs = trained.assign(done=trained["score"].notna()).groupby(having(each, RUN, "run"), sort=False)["done"].all()
     scored = int(each["score"].notna().sum())
     counts = [("cells", scored, len(each)), ("runs with all their cells", int(runs.sum()), len(runs))]
-    axes = [(f"{axis}s".capitalize(), ", ".join(map(str, dict.fromkeys(cells[axis])))) for axis in AXES]
+    named = cells.assign(method=cells["method"].map(plain))
+    axes = [(f"{axis}s".capitalize(), ", ".join(map(str, dict.fromkeys(named[axis])))) for axis in AXES]
     axes += [("Not made here", study.shared)] if study.shared else []
     boxes = [(*count, _state(*count[1:])) for count in counts]
     return Html(_PARTS.overview(study, boxes, axes, len(each) - scored))
@@ -216,8 +218,8 @@ def _wide(table: Path) -> Markup:
 
 
 def spread(cells: pd.DataFrame) -> Html:
-    """A strip plot of the deviation of each seed from the mean over the seeds of its cell."""
-    deviations = figures.seed_deviations(cells)
+    """A strip plot of the deviation of each seed from the mean over the seeds of its cell, without variants of methods."""
+    deviations = figures.seed_deviations(cells[cells["method"].map(plain) == cells["method"]])
     if deviations.empty:
         return Html(_PARTS.missing("No cell has two seeds with a result yet."))
     with plots.style():
@@ -233,6 +235,8 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame) -> Html:
     if curves.empty:
         return Html(_PARTS.missing("No run has written a learning curve yet."))
     quantity = units.quantity(cells.loc[cells["task"].isin(curves["task"].unique()), "metric"])
+    # The lines of the variants of a method are in one panel.
+    curves = curves.assign(method=curves["method"].map(plain))
     with plots.style():
         return _figure(
             figures.curves(curves, quantity), "Dev score against training step, one panel per task and method"

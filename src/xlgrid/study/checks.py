@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from xlgrid.base.chains import first_mistakes
 from xlgrid.base.names import among
+from xlgrid.methods.variants import settings_of
 from xlgrid.results.naming import SEVERAL, Naming
 from xlgrid.study import groups, languages
 from xlgrid.study.grids import problems_of_copies
@@ -67,7 +68,7 @@ def _exhibits(study: "Study") -> Iterator[str]:
     """Exhibits select values that the grids have, and published numbers match what the exhibits show."""
     known: dict[str, list[object]] = {axis: [*values] for axis, values in study.order.items()}
     known["metric"] = [*dict.fromkeys(metric for key in known["task"] for metric in study.metrics[str(key)])]
-    for facts in study.facts.values():
+    for facts in (*study.facts.values(), *map(settings_of, study.methods)):
         for fact, value in facts.items():
             known.setdefault(fact, []).append(value)
     several: list[object] = [SEVERAL]

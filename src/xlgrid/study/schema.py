@@ -20,6 +20,8 @@ from xlgrid.data.tokenizer import AnyTokenizer, TokenizerEntry
 from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
+from xlgrid.methods.variants import plain, settings_of
+from xlgrid.products.train import Run
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
@@ -218,6 +220,7 @@ class Study(Strict):
             values["target"] += self.targets(grid)
             for axis in ("task", "encoder", "method", "seed"):
                 values[axis] += getattr(grid, axis)
+        values["method"] += (method for method in self.methods if settings_of(method))
         return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
 
     @property
@@ -314,8 +317,8 @@ class Study(Strict):
     def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:
         """A function from (task, encoder, method, source, seed) to the resolved recipe of this run.
 
-        Matching entries of `training` apply in order. A recipe does not depend on other languages of the study, so
-        adding a language changes no run.
+        Matching entries of `training` apply in order, and then the settings of a variant. A recipe does not depend on
+        other languages of the study, so adding a language changes no run.
         """
         # The plan, the rules and the cost estimate call the function several times for each run.
         return cache(self._recipe)
@@ -325,7 +328,7 @@ class Study(Strict):
         matched = {
             "task": task,
             "encoder": encoder,
-            "method": method,
+            "method": plain(method),
             "base": entry.base,
             "source": Source(source).data,
         }
@@ -333,6 +336,7 @@ class Study(Strict):
         for rule in self.training:
             if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
                 settings |= groups.in_settings(rule.set, self.expand)
+        settings |= settings_of(method)
         return Recipe(
             study=self.name,
             task=task,
@@ -347,6 +351,9 @@ class Study(Strict):
             start=entry.start.for_run(Source(source)) if entry.start else None,
             first=self.tasks[task].start,
             mix=self.tasks[task].mix_of(Source(source)),
+            derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)
+            if entry.derived
+            else {},
         )
 
     def pretraining(self, encoder: str) -> Recipe:

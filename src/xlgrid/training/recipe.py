@@ -195,6 +195,10 @@ class Recipe(Strict):
         None, description="how examples are taken from the parts of a mix; None: the default of the head"
     )
 
+    derived: dict[str, Any] = Field(
+        {}, description="for a run that is made without training: how, and the recipes of the runs that it is made from"
+    )
+
     @classmethod
     def parse(cls, identity: str, pace: str = "{}") -> Self:
         """The recipe whose `identity` and `pace` return these texts."""
@@ -232,4 +236,6 @@ class Recipe(Strict):
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result."""
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
-        return hashlib.sha256(self.model_dump_json(exclude={"training": PACE}).encode()).hexdigest()[:12]
+        # The digests of runs that are trained do not change with a field that only other runs have.
+        left_out: dict[str, Any] = {"training": PACE} | ({} if self.derived else {"derived": True})
+        return hashlib.sha256(self.model_dump_json(exclude=left_out).encode()).hexdigest()[:12]
