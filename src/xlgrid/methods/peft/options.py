@@ -56,7 +56,7 @@ class LoRA(OfPeft):
     dropout: float = Field(default=0.0, ge=0, lt=1, description="the rate of dropout of the x that A reads")
     target: Literal["query-value", "all-linear"] = Field(
         default="query-value",
-        description="the layers with an A and a B. `query-value`: the projections to queries and values (section 4.2); "
+        description="the layers with an A and a B. `query-value`: the projections to queries and values (section 7.1); "
         "`all-linear`: all linear layers in the layers of the encoder. Queries, keys and values have an A and a B each, "
         "even where one matrix computes all three, as in ModernBERT",
     )
