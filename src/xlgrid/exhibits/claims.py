@@ -50,7 +50,8 @@ def render(study: "Study", planned: Sequence[Cell], folder: str | Path) -> None:
         )
     of_claims = {name: terms(name, claim, planned, study.belongs) for name, claim in study.claims.items()}
     metrics = {name: claim.metric for name, claim in study.claims.items() if claim.metric}
-    judged = verdicts.judge(study.claims, verdicts.measure(of_claims, metrics))
+    main = {task: names[0] for task, names in study.metrics.items()}
+    judged = verdicts.judge(study.claims, verdicts.measure(of_claims, metrics, main))
     table = sheet(study.title, judged)
     folder = Path(folder)
     write_text(folder / "claims.csv", judged.to_csv(index=False, lineterminator="\n"))

@@ -78,10 +78,11 @@ class Exhibit(Strict):
         """Whether the exhibit has files that compare it with published numbers."""
         return False
 
-    def files(self, compare: bool = False) -> list[str]:
+    def files(self, study: "Study", compare: bool = False) -> list[str]:
         """The files that the exhibit reads, without results. A change of one of them renders the exhibit again.
 
         Args:
+            study: the study, which may name files that its exhibits share, such as tables of pairs.
             compare: whether to return the files of the comparison with published numbers instead.
 
         Returns:
@@ -263,7 +264,8 @@ class OfCells(Exhibit):
             axis: [str(value) for value in values if value in self.selected.get(axis, values)]
             for axis, values in study.order.items()
         }
-        return [*super().settings(study), json.dumps(order)]
+        main = {task: name for task, name in study.main_metrics.items() if task in order.get("task", ())}
+        return [*super().settings(study), json.dumps(order), *([json.dumps(main)] if main else [])]
 
     @property
     def shows_checkpoints(self) -> bool:
@@ -355,10 +357,13 @@ class OfCells(Exhibit):
         metrics = plan.study.metrics
         if not self.names_metric:
             metrics = {task: names[:1] for task, names in metrics.items()}
-        known = plan.study.facts
-        cells = self.cells(plan.cells, known)
+        elif chosen := self.select.get("metric"):
+            known = {name: {*entry.task.all_metrics} for name, entry in plan.study.tasks.items()}
+            metrics = {task: tuple(str(name) for name in chosen if name in known[task]) for task in metrics}
+        facts = plan.study.facts
+        cells = self.cells(plan.cells, facts)
         named = {
-            (encoder, method): {fact: known_of(cell, known)[fact] for fact in self.facts}
+            (encoder, method): {fact: known_of(cell, facts)[fact] for fact in self.facts}
             for (encoder, method), cell in {(cell.encoder, cell.method): cell for cell in cells}.items()
         }
         expected = (
@@ -423,8 +428,8 @@ class Compared(OfCells):
     def is_compared(self) -> bool:
         return self.published is not None
 
-    def files(self, compare: bool = False) -> list[str]:
-        own = super().files(compare)
+    def files(self, study: "Study", compare: bool = False) -> list[str]:
+        own = super().files(study, compare)
         if self.published is None or not compare:
             return own
         contradictions = self.published.path.with_name("contradictions.csv")

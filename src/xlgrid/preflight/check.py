@@ -7,13 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from xlgrid.plan.checks import inherited_problems
+from xlgrid.plan.checks import inherited_problems, training_problems
 from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import Line, State
 from xlgrid.preflight.doctor import RESULTS, existing
 from xlgrid.preflight.files import file_lines, materials, tokenizer_lines
 from xlgrid.preflight.hub import hub_lines
+from xlgrid.preflight.pairs import pair_lines
 from xlgrid.products.encode import Encoder
 from xlgrid.results.claims import problem_of_plan, terms
 from xlgrid.results.verdicts import LEAST_SEEDS, smallest_effect
@@ -37,8 +38,11 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     shared = f"; {plan.shared}" if plan.shared else ""
     yield Line(State.GOOD, f"study {plan.study.name}", f"{len(plan.cells):,} cells, {len(plan.runs):,} runs{shared}")
     yield from (Line(State.PROBLEM, "report", problem) for problem in inherited_problems(plan))
+    if plan.ancestors:
+        yield from (Line(State.OPEN, "training", problem) for problem in training_problems(plan))
     yield from method_lines(plan)
     yield from exhibit_lines(plan)
+    yield from pair_lines(plan)
     yield from claim_lines(plan)
     taken = materials(plan)
     if not taken:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from xlgrid.base.chains import first_mistakes
 from xlgrid.base.names import among
 from xlgrid.methods.variants import settings_of
+from xlgrid.pairs.built_in import BUILT_IN
 from xlgrid.results.naming import SEVERAL, Naming
 from xlgrid.study import groups, languages
 from xlgrid.study.grids import problems_of_copies
@@ -25,6 +26,11 @@ def problems(study: "Study") -> list[str]:
         (problem for code, entry in study.new_languages.items() for problem in entry.problems(code)),
         languages.problems(study),
         groups.problems(study),
+        (
+            f"pairs.{name}: this is the name of a built-in table: choose another name"
+            for name in study.pairs
+            if name in BUILT_IN
+        ),
         _entries(study),
         (problem for name, grid in study.grids.items() for problem in grid.problems(study, name)),
         problems_of_copies(study),
@@ -67,7 +73,7 @@ def _entries(study: "Study") -> Iterator[str]:
 def _exhibits(study: "Study") -> Iterator[str]:
     """Exhibits select values that the grids have, and published numbers match what the exhibits show."""
     known: dict[str, list[object]] = {axis: [*values] for axis, values in study.order.items()}
-    known["metric"] = [*dict.fromkeys(metric for key in known["task"] for metric in study.metrics[str(key)])]
+    known["metric"] = [*dict.fromkeys(name for key in known["task"] for name in study.tasks[str(key)].task.all_metrics)]
     for facts in (*study.facts.values(), *map(settings_of, study.methods)):
         for fact, value in facts.items():
             known.setdefault(fact, []).append(value)

@@ -21,16 +21,27 @@ from pydantic import (
 
 from xlgrid.architectures.scratch import Scratch
 from xlgrid.base.keys import apart, describe
+from xlgrid.base.plugins import Extensible, is_subclass_of
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
 from xlgrid.training.new_head import LmHead
-from xlgrid.training.setting import ALL_SETTINGS
+from xlgrid.training.samples import Balanced, Examples, Shots
+from xlgrid.training.setting import Setting
 
 # The settings of `Training` that do not belong to a run's identity. `checkpoint_seconds` changes no result.
 # `micro_batch_tokens` depends on the memory of the machine; it changes the order of sums, and the random numbers of
 # dropout and masks. run.json records its final value.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
+
+SETTINGS: dict[str, type[Setting]] = {"examples": Examples, "shots": Shots, "balanced": Balanced}
+ALL_SETTINGS = Extensible[type[Setting]](
+    "setting of training",
+    "xlgrid.training",
+    SETTINGS,
+    fits=is_subclass_of(Setting),
+    expected="a subclass of xlgrid.training.setting.Setting",
+)
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
@@ -108,7 +119,7 @@ class Training(Strict):
         description="the rows of a step that are computed at once. mixed: rows of all languages; language: rows of one "
         "language, which is faster for large models with language modules",
     )
-    # Key -> a setting that a package adds. The key is written next to the keys above, in a study and in a recipe.
+    # Key -> a setting with a class of its own, as packages add them. The key is written next to the keys above, in a study and in a recipe.
     added: dict[str, Any] = {}
 
     @model_validator(mode="before")
@@ -131,6 +142,15 @@ class Training(Strict):
         schema = handler.resolve_ref_schema(handler(core_schema))
         describe(schema, handler, "added", ALL_SETTINGS)
         return schema
+
+    @property
+    def is_for_target(self) -> bool:
+        """Whether the run is for one target, on whose data it trains: see `Setting.is_for_target`."""
+        return any(setting.is_for_target for setting in self.added.values())
+
+    def used(self, examples: int) -> int:
+        """The number of training examples of a language or pair that the training uses, of so many."""
+        return min([examples, *(setting.used(examples) for setting in self.added.values())])
 
     @property
     def conflict(self) -> tuple[str, str] | None:
@@ -194,7 +214,9 @@ class Recipe(Strict):
     mix: Mix | None = Field(
         None, description="how examples are taken from the parts of a mix; None: the default of the head"
     )
-
+    metric: str | None = Field(
+        None, description="the main metric, by which the best checkpoint is chosen; None: the first metric of the head"
+    )
     derived: dict[str, Any] = Field(
         {}, description="for a run that is made without training: how, and the recipes of the runs that it is made from"
     )
@@ -203,7 +225,15 @@ class Recipe(Strict):
     def parse(cls, identity: str, pace: str = "{}") -> Self:
         """The recipe whose `identity` and `pace` return these texts."""
         fields = json.loads(identity)
-        return cls.model_validate(fields | {"training": fields["training"] | json.loads(pace)})
+        further = json.loads(pace)
+        training = fields["training"] | further.pop("training", {})
+        return cls.model_validate(fields | further | {"training": training})
+
+    @property
+    def train_parts(self) -> tuple[Target, ...]:
+        """The languages and pairs on whose data the run trains."""
+        target = self.source.for_target
+        return (target,) if target and self.training.is_for_target else self.source.parts
 
     @property
     def dev_parts(self) -> tuple[Target, ...]:
@@ -227,15 +257,21 @@ class Recipe(Strict):
 
     def identity(self) -> str:
         """The recipe as JSON, without the defaults and without the settings that cannot change a result."""
-        return self.model_dump_json(exclude_defaults=True, exclude={"training": PACE})
+        return self.model_dump_json(exclude_defaults=True, exclude=self._without_effect)
 
     def pace(self) -> str:
         """The settings as JSON that cannot change a result. Together with `identity`, they are the whole recipe."""
-        return self.training.model_dump_json(exclude_defaults=True, include=PACE)
+        return self.model_dump_json(exclude_defaults=True, include=self._without_effect)
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result."""
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
         # The digests of runs that are trained do not change with a field that only other runs have.
-        left_out: dict[str, Any] = {"training": PACE} | ({} if self.derived else {"derived": True})
+        left_out = self._without_effect | ({} if self.derived else {"derived": True})
         return hashlib.sha256(self.model_dump_json(exclude=left_out).encode()).hexdigest()[:12]
+
+    @property
+    def _without_effect(self) -> dict[str, Any]:
+        """The fields that cannot change a result: the main metric is one unless it chooses the checkpoint."""
+        chooses = self.metric and self.training.keep == "best" and self.training.evaluations > 1
+        return {"training": PACE, **({} if chooses else {"metric": True})}

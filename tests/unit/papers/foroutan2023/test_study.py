@@ -21,8 +21,7 @@ from xlgrid.study.schema import Grid, Study, TrainingEntry
 from xlgrid.study.starts import OwnStart, PairsStart, SharedStart
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks import TASKS
-from xlgrid.training.recipe import Training
-from xlgrid.training.setting import ALL_SETTINGS
+from xlgrid.training.recipe import ALL_SETTINGS, Training
 
 ROOT = Path(__file__).parents[4]
 
@@ -59,7 +58,7 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
                 continue
             exhibit.write_published(name, folder, exhibit.of_scores(foroutan, planned))
             comparison = pd.read_csv(folder / f"{name}-published.csv")
-            comparisons.append(comparison.assign(file=exhibit.files(compare=True)[0]))
+            comparisons.append(comparison.assign(file=exhibit.files(foroutan, compare=True)[0]))
     return pd.concat(comparisons)
 
 
