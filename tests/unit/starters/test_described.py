@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import ClassLabel, Features, List, Value
 
+from xlgrid.methods import ALL_METHODS
 from xlgrid.plan.load import load_plan
 from xlgrid.preflight import State
 from xlgrid.preflight.files import file_lines, materials
@@ -254,6 +255,7 @@ def test_no_weights_are_chosen_on_the_test_set(splits: Sequence[str], names: dic
     assert study.training[0].set["keep"] == "last"
 
 
+@pytest.mark.skipif("madx" not in ALL_METHODS.names(), reason="the adapters are those of a paper")
 def test_a_method_suits_the_encoder() -> None:
     everywhere(plain, "d/{language}/{split}.jsonl")
     Path("modern").mkdir()
