@@ -47,6 +47,7 @@ COMMANDS = {
     ),
     "Called by the rules: runs, cells and results": (
         runs.train,
+        runs.choose,
         runs.evaluate,
         results.exhibit,
         results.claims,

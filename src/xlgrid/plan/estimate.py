@@ -135,6 +135,10 @@ class Estimate:
         study, recipe = self.study, self.study.recipe(*run[1:])
         if study.methods[run.method].imported:
             return Cost(runs=1, gigabytes=self.stored(run))
+        if choice := study.choice(run.under(study.name)):
+            # A run with the seed of a variant is a copy. Another one has the settings of any variant.
+            others = max((self.of(other) for other in choice.tried(study)), key=lambda cost: cost.hours)
+            return Cost(gigabytes=self.stored(run)) if choice.taken(study, run.seed) else others
         name, entry = study.entry(run.task, "train")
         train, dev = run.tokens(self.plan, "train"), run.tokens(self.plan, "dev")
         # A mix of shares has as many examples as one of its parts.

@@ -121,7 +121,7 @@ class Run(OfGrids, _RunAxes):
     template = "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{file}"
     files = ("run.json", "delta.safetensors", "curve.jsonl")
     stage = "train"
-    rules = ("train",)
+    rules = ("train", "train_winner", "take_winner")
 
     def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int | str) -> "Run":
         return super().__new__(cls, study, task, encoder, method, Source(source), int(seed))
@@ -143,7 +143,15 @@ class Run(OfGrids, _RunAxes):
             "tokenizer": [plan.owned(tokenizer).path for tokenizer in self.new_tokenizer(plan)],
             "first": [plan.owned(earlier).delta for earlier in self.first(plan.study)],
             **inputs_on_text(plan, start=self),
+            **self._inputs_of_choice(plan),
         }
+
+    def _inputs_of_choice(self, plan: "Plan") -> Inputs:
+        """The choice of the settings of the run, and the runs of which the run is one; nothing if they are not chosen."""
+        if choice := plan.study.choice(self):
+            taken = [plan.owned(run).delta for run in choice.taken(plan.study, self.seed)]
+            return {"choice": plan.owned(choice).path, "taken": taken}
+        return {}
 
     def settings(self, study: "Study") -> Settings:
         recipe = study.recipe(*self[1:]).identity()
@@ -155,7 +163,7 @@ class Run(OfGrids, _RunAxes):
         makers: dict[str, list[str]] = {"train": [], **{kind.rule: [] for kind in ALL_IMPORTED.known()}}
         for name, method in study.methods.items():
             makers[method.imported.rule if method.imported else "train"].append(f"runs/*/*/{name}")
-        return makers
+        return {**makers, **study.makers_of_winners}
 
     def planned(self, plan: "Plan") -> "list[Run]":
         return plan.runs
@@ -177,9 +185,8 @@ class Run(OfGrids, _RunAxes):
             for lacking in filter(None, map(study.text.lacks, self.source.languages)):
                 yield f"text: runs of method {self.method} train on text, but {lacking}"
         # The last entry that sets a key wins.
-        entries: dict[str, str] = {
-            key: f"training.{i}.set" for i, entry in enumerate(study.training) for key in entry.set
-        }
+        entries = {key: f"training.{i}.set" for i, entry in enumerate(study.training) for key in entry.set}
+        entries |= {key: f"sweep.{i}.set" for i, entry in enumerate(study.sweep) for key in entry.set}
         if conflict := study.recipe(*self[1:]).training.conflict:
             key, text = conflict
             yield f"{entries[key]}: in {self.folder}, {text}, or restrict the entry with `when`"
@@ -244,7 +251,8 @@ class Run(OfGrids, _RunAxes):
         return [self._replace(task=task, method=plain(self.method))] if task else []
 
     def starting_runs(self, study: "Study") -> "list[Run]":
-        return [*self.mlm_runs(study), *self.first(study)]
+        choice = study.choice(self)
+        return [*self.mlm_runs(study), *self.first(study), *(choice.tried(study) if choice else ())]
 
     def tokens(self, plan: "Plan", split: str) -> list[Tokens]:
         """The tokens of a split, in each language or pair on which the run uses it.

@@ -32,6 +32,8 @@ COLUMNS = (
     "group",
     "step",
     "checkpoint",
+    # The variant of a method, where `method` is the method itself.
+    "run_method",
     "run",
     "column",
     "mean",

@@ -26,6 +26,7 @@ from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
 from xlgrid.training.new_head import LmHead
 from xlgrid.training.setting import ALL_SETTINGS
+from xlgrid.training.sweep import Swept
 
 # The settings of `Training` that do not belong to a run's identity. `checkpoint_seconds` changes no result.
 # `micro_batch_tokens` depends on the memory of the machine; it changes the order of sums, and the random numbers of
@@ -194,6 +195,7 @@ class Recipe(Strict):
     mix: Mix | None = Field(
         None, description="how examples are taken from the parts of a mix; None: the default of the head"
     )
+    sweep: Swept | None = Field(None, description="the settings among which those of the run are chosen")
 
     @classmethod
     def parse(cls, identity: str, pace: str = "{}") -> Self:
@@ -232,4 +234,6 @@ class Recipe(Strict):
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result."""
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
-        return hashlib.sha256(self.model_dump_json(exclude={"training": PACE}).encode()).hexdigest()[:12]
+        absent = {} if self.sweep else {"sweep": True}
+        text = self.model_dump_json(exclude={"training": PACE, **absent})
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
