@@ -19,7 +19,7 @@ from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.study import encoders, starts
 from xlgrid.study.schema import Study
 from xlgrid.tasks import ALL_TASKS
-from xlgrid.training.imported import ALL_IMPORTED
+from xlgrid.training.derived import ALL_DERIVED_RUNS
 from xlgrid.training.recipe import Training
 
 ROOT = Path(__file__).parents[1]
@@ -178,7 +178,8 @@ MEMBERS |= {
 # The key that the entries of a class require tells them from the others.
 MEMBERS |= {
     name: model["required"][0]
-    for kind in ALL_IMPORTED.own.values()
+    for kind in ALL_DERIVED_RUNS.own.values()
+    if kind.__pydantic_root_model__
     for name, model in kind.model_json_schema().get("$defs", {}).items()
 }
 

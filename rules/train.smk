@@ -1,7 +1,8 @@
-"""Runs: one training each, and choices among the settings of a sweep.
+"""Runs: one training each, or a merge of other runs; and choices among the settings of a sweep.
 
 REQUIRED INPUTS: results/{study}/encoders/{encoder}/, the tokens of the source's parts, and, for some MLM runs, a
-    tokenizer that is not the encoder's; for a choice, the runs of the variants of a method
+    tokenizer that is not the encoder's; for a merge, the encoder and the runs that are merged; for a
+    choice, the runs of the variants of a method
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl};
     results/{study}/choices/{task}/{encoder}/{method}/{source}.json
 """
@@ -47,6 +48,39 @@ rule train:
             {params.train:q} \
             {params.dev:q} \
             {params.start:q} {params.first:q} {params.tokenizer:q} \
+            --output {params.folder:q} 2>{log:q}
+        """
+
+
+rule merge:
+    """A run that is merged from others, without training."""
+    input:
+        # The rule needs the encoder, the runs that are merged, the runs with which they begin, and tokens for some operations.
+        inputs(Run),
+    output:
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/run.json",
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/curve.jsonl",
+    log:
+        "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
+    wildcard_constraints:
+        study=made_by("merge", Run),
+    conda:
+        "../envs/xlgrid.yaml"
+    resources:
+        **job(),
+    params:
+        recipe=setting("recipe", Run),
+        encoder=subpath(input.encoder, parent=True),
+        folder=subpath(output[0], parent=True),
+        members=lambda w, input: [f"--member={path}" for path in input.members],
+        start=lambda w, input: [f"--start={path}" for path in input.start],
+        tokens=lambda w, input: [f"--tokens={path}" for path in input.tokens],
+    shell:
+        r"""
+        xlgrid merge --recipe {params.recipe:q} \
+            --encoder {params.encoder:q} \
+            {params.members:q} {params.start:q} {params.tokens:q} \
             --output {params.folder:q} 2>{log:q}
         """
 

@@ -36,6 +36,7 @@ LIBRARIES = {
     "checkpoint-encoder": ("xlgrid.training.pretraining", *MODELS),
     "pretrain": ("xlgrid.training.pretraining", *MODELS),
     "train": ("xlgrid.training.loop", *MODELS),
+    "merge": ("xlgrid.merging.merge", *MODELS),
     "evaluate": ("xlgrid.evaluation.cell", *MODELS),
     "exhibit": _EXHIBITS,
     "claims": ("xlgrid.exhibits.claims", "scipy.optimize", *_EXHIBITS),

@@ -25,7 +25,7 @@ from xlgrid.report.stages import OTHER, stage_of_rule
 from xlgrid.study.encoders import Checkpoint, FolderEncoder, HubEncoder
 from xlgrid.study.schema import MethodEntry
 from xlgrid.study.tasks import TaskEntry
-from xlgrid.training.imported import ALL_IMPORTED
+from xlgrid.training.derived import ALL_DERIVED_RUNS
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,7 @@ def test_trainings_are_measured(rules: dict[str, Any]) -> None:
 # Products of papers, where these are installed: words that a run labels, and a run that others trained.
 UNLABELLED = product_of("results/begun/unlabelled/words/fr.parquet")
 OF_PAPERS = [Data("begun", "words", "fr", "train"), UNLABELLED] if UNLABELLED else []
-IS_IMPORTED = "imported" in ALL_IMPORTED.names()
+IS_IMPORTED = "imported" in ALL_DERIVED_RUNS.names()
 if IS_IMPORTED:
     OF_PAPERS.append(Run("begun", "mlm", "mini", "read", "en", 1))
 
@@ -102,6 +102,8 @@ def plan() -> Plan:
     if IS_IMPORTED:
         imported = {"hub": "a/{language}", "revision": "v1"}
         study.methods["read"] = MethodEntry.model_validate({"base": "madx", "imported": imported})
+    merge = {"by": "average", "of": [{"method": "mlm", "task": "siqa"}]}
+    study.methods["merged"] = MethodEntry.model_validate({"base": "full-ft", "merge": merge})
     look = {"kind": "table", "title": "T", "rows": ["encoder"], "columns": "target"}
     study.exhibits["scores"] = Table.model_validate(look)
     return Plan(study)
@@ -120,6 +122,7 @@ def made(plan: Plan) -> list[tuple[str, Product]]:
         *(Encoder("begun", name) for name in encoders),
         Tokens("begun", "siqa", "mini", "en", "test"),
         Run("begun", "mlm", "mini", "mlm", "en", 1),
+        Run("begun", "siqa", "mini", "merged", "en", 1),
         Cell("begun", "siqa", "mini", "mlm-src", "en", "fr", 1),
         Exhibit("begun", "scores"),
         Claims("begun"),

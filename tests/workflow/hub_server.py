@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+import yaml
+
 TOKEN = "hf_test"
 
 
@@ -95,7 +97,16 @@ def serve(root: Path, gated: tuple[str, ...] = (), private: tuple[str, ...] = ()
             entries += [{"type": "directory", "path": each, "size": 0, "oid": commit} for each in sorted(folders)]
             if what == "revision":
                 siblings = [{"rfilename": each} for each in files]
-                about = {"id": name, "sha": commit, "siblings": siblings, "tags": [], "private": name in private}
+                text = files["README.md"].read_text() if "README.md" in files else ""
+                card = yaml.safe_load(text.split("---")[1]) if text.startswith("---\n") else None
+                about = {
+                    "id": name,
+                    "sha": commit,
+                    "siblings": siblings,
+                    "cardData": card,
+                    "tags": [],
+                    "private": name in private,
+                }
                 self._json(about | {"gated": "manual" if name in gated else False, "downloads": 0, "likes": 0})
             elif what == "tree":
                 is_deep = parse_qs(urlsplit(self.path).query).get("recursive", [""])[0].lower() in ("true", "1")

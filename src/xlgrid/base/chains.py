@@ -17,6 +17,23 @@ def chain(first: str, following: Callable[[str], str | None]) -> list[str]:
     return names[1:]
 
 
+def circle(first: str, following: Callable[[str], Iterable[str]]) -> list[str]:
+    """A shortest way from a name back to itself, with the name at both ends; empty if there is none.
+
+    Args:
+        following: name -> the next names.
+    """
+    ways, seen = [[first]], {first}
+    for way in ways:
+        for name in following(way[-1]):
+            if name == first:
+                return [*way, name]
+            if name not in seen:
+                seen.add(name)
+                ways.append([*way, name])
+    return []
+
+
 def first_mistakes(*checks: Iterable[str]) -> list[str]:
     """The mistakes of the first check that has any. Checks are read one after another, so that a later one may rely on the earlier ones."""
     return next(filter(None, map(list, checks)), [])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import GetJsonSchemaHandler, create_model
+from pydantic_core import core_schema
 
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
@@ -43,7 +44,11 @@ def describe(schema: dict[str, Any], handler: GetJsonSchemaHandler, field: str, 
     """Put the keys of papers in place of the field that holds them in a JSON Schema. Their classes state the meaning as `about`."""
     del schema["properties"][field]
     for key, kind in added.own.items():
-        value = handler(kind.__pydantic_core_schema__)
+        core = kind.__pydantic_core_schema__
+        if "ref" in core:
+            # Without this, pydantic would write the schema of a model in the place of a reference to it.
+            core = core_schema.definitions_schema(core_schema.definition_reference_schema(core["ref"]), [core])
+        value = handler(core)
         # The schema of a root model is that of its value.
         value = handler.resolve_ref_schema(value) if kind.__pydantic_root_model__ else value
         values = [*value.get("anyOf", [value]), {"type": "null"}]

@@ -64,6 +64,23 @@ def choose(
     sweeps.choose(sweeps.Swept.model_validate_json(sweep), runs, output)
 
 
+def merge(
+    recipe: RecipeJson,
+    encoder: EncoderFolder,
+    member: Annotated[list[Path], typer.Option(help="a run that is merged, in the order of the recipe")],
+    output: Output,
+    start: Annotated[Path | None, typer.Option(help="the MLM run with which these runs begin")] = None,
+    tokens: Annotated[list[Path] | None, typer.Option(help="tokens that the operation reads, in this order")] = None,
+) -> None:
+    """Merge runs into one run, without training. Repeat --member for each run."""
+    from xlgrid.merging.merge import merge as merge_runs
+    from xlgrid.training.recipe import Recipe
+
+    folders = [folder_of(path) for path in member]
+    begun = start and folder_of(start)
+    merge_runs(Recipe.model_validate_json(recipe), folder_of(encoder), folders, output, begun, tokens or [])
+
+
 def evaluate(
     encoder: EncoderFolder,
     tokens: Annotated[Path, typer.Option(help="the tokens of the target's test set")],

@@ -95,7 +95,7 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
     users = {
         run.encoder: f"run {run.folder}"
         for run in plan.runs
-        if run.task in predicting and not study.methods[run.method].imported
+        if run.task in predicting and not study.methods[run.method].derived
     }
     for name, grid in study.grids.items():
         if predicting.intersection(grid.task):

@@ -133,7 +133,7 @@ class Estimate:
 
     def _run(self, run: Run) -> Cost:
         study, recipe = self.study, self.study.recipe(*run[1:])
-        if study.methods[run.method].imported:
+        if study.methods[run.method].derived:
             return Cost(runs=1, gigabytes=self.stored(run))
         if choice := study.choice(run.under(study.name)):
             # A run with the seed of a variant is a copy. Another one has the settings of any variant.

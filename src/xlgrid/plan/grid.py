@@ -22,7 +22,7 @@ def cells(study: "Study") -> list[Cell]:
         sources, targets = study.sources(grid), study.targets(grid)
         if grid.checkpoints:
             targets = [target.at(step) for target, step in product(targets, grid.checkpoints)]
-        aimed = {method for method in grid.method if (start := study.methods[method].start) and start.is_aimed}
+        aimed = {method for method in grid.method if study.methods[method].is_aimed(study)}
         for axes in product(grid.task, grid.encoder, grid.method, sources, targets, grid.seed):
             cell = Cell(study.name, *axes)
             if cell.method in aimed:

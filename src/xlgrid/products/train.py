@@ -11,7 +11,7 @@ from xlgrid.languages.sources import Source, accompanied
 from xlgrid.methods.variants import plain
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Inputs, Product, Settings
-from xlgrid.training.imported import ALL_IMPORTED
+from xlgrid.training.derived import ALL_DERIVED_RUNS
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
@@ -134,8 +134,8 @@ class Run(OfGrids, _RunAxes):
     def inputs(self, plan: "Plan") -> Inputs:
         encoder = plan.owned(Encoder(self.study, self.encoder)).path
         entry = plan.study.methods[self.method]
-        if entry.imported:
-            return {"encoder": encoder, "files": entry.imported.inputs(self)}
+        if entry.derived:
+            return {"encoder": encoder, **entry.derived.inputs(self, plan), **inputs_on_text(plan, start=self)}
         return {
             "train": [plan.owned(tokens).path for tokens in self.tokens(plan, "train")],
             "dev": [plan.owned(tokens).path for tokens in self.tokens(plan, "dev")],
@@ -155,14 +155,14 @@ class Run(OfGrids, _RunAxes):
 
     def settings(self, study: "Study") -> Settings:
         recipe = study.recipe(*self[1:]).identity()
-        imported = study.methods[self.method].imported
-        return {"recipe": recipe, **(imported.settings(self) if imported else {})}
+        derived = study.methods[self.method].derived
+        return {"recipe": recipe, **(derived.settings(self) if derived else {})}
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        makers: dict[str, list[str]] = {"train": [], **{kind.rule: [] for kind in ALL_IMPORTED.known()}}
+        makers: dict[str, list[str]] = {"train": [], **{kind.rule: [] for kind in ALL_DERIVED_RUNS.known()}}
         for name, method in study.methods.items():
-            makers[method.imported.rule if method.imported else "train"].append(f"runs/*/*/{name}")
+            makers[method.derived.rule if method.derived else "train"].append(f"runs/*/*/{name}")
         return {**makers, **study.makers_of_winners}
 
     def planned(self, plan: "Plan") -> "list[Run]":
@@ -181,7 +181,7 @@ class Run(OfGrids, _RunAxes):
                 f"grids: the source {self.source[:40]}... has {len(self.source)} characters, but it becomes the "
                 f"name of a run's folder, which can have {LONGEST_NAME}: mix fewer languages, or choose shorter codes"
             )
-        if study.tasks[self.task].from_text and not study.methods[self.method].imported:
+        if study.tasks[self.task].from_text and not study.methods[self.method].derived:
             for lacking in filter(None, map(study.text.lacks, self.source.languages)):
                 yield f"text: runs of method {self.method} train on text, but {lacking}"
         # The last entry that sets a key wins.
@@ -193,6 +193,8 @@ class Run(OfGrids, _RunAxes):
         elif problem := next(self._problems_of_dev(study), None):
             yield f"{entries['dev_targets']}.dev_targets: {problem}; leave it out, or restrict it with `when`"
         yield from self._problems_of_tokenizer(plan)
+        if derived := study.methods[self.method].derived:
+            yield from (f"methods.{self.method}.{mistake}" for mistake in derived.mistakes(self, plan))
 
     def _problems_of_dev(self, study: "Study") -> Iterator[str]:
         """Reasons why the run cannot be evaluated on its `dev_targets` while it trains."""
@@ -218,15 +220,15 @@ class Run(OfGrids, _RunAxes):
                 )
 
     def _problems_of_tokenizer(self, plan: "Plan") -> Iterator[str]:
-        """An MLM run with another tokenizer than the encoder's begins with the encoder, and is not imported."""
+        """An MLM run with another tokenizer than the encoder's begins with the encoder, and is trained."""
         study = plan.study
         tokenizer = study.tasks[self.task].tokenizer_in(self.source)
         chain = [*self.mlm_runs(study), self] if not study.tasks[self.task].task.target else []
         other = [each.task for each in chain if each.new_tokenizer(plan)]
         if tokenizer and tokenizer not in study.all_tokenizers:
             yield f"tasks.{self.task}.tokenizer: {self.folder} has {unknown('tokenizer', tokenizer, study.all_tokenizers)}"
-        elif other and study.methods[self.method].imported:
-            yield f"tasks.{other[0]}.tokenizer: the runs of method {self.method} are imported, with no embeddings: leave it out"
+        elif other and study.methods[self.method].derived:
+            yield f"tasks.{other[0]}.tokenizer: the runs of method {self.method} are made without training, and have no new embeddings: leave it out"
         elif other and len(chain) > 1:
             yield (
                 f"tasks.{other[0]}.tokenizer: {self.folder} begins with {chain[-2].folder}, but an MLM run that "
@@ -239,8 +241,8 @@ class Run(OfGrids, _RunAxes):
         return f"runs of method {self.method}"
 
     def repository(self, study: "Study") -> Repository | None:
-        imported = study.methods[self.method].imported
-        return imported.repository(self) if imported else None
+        derived = study.methods[self.method].derived
+        return derived.repository(self) if derived else None
 
     def first(self, study: "Study") -> "list[Run]":
         """The run of another task with which this run begins, as a list of at most one run.
@@ -251,8 +253,9 @@ class Run(OfGrids, _RunAxes):
         return [self._replace(task=task, method=plain(self.method))] if task else []
 
     def starting_runs(self, study: "Study") -> "list[Run]":
-        choice = study.choice(self)
-        return [*self.mlm_runs(study), *self.first(study), *(choice.tried(study) if choice else ())]
+        derived = study.methods[self.method].derived
+        chosen = choice.tried(study) if (choice := study.choice(self)) else ()
+        return [*self.mlm_runs(study), *(derived.runs(self, study) if derived else self.first(study)), *chosen]
 
     def tokens(self, plan: "Plan", split: str) -> list[Tokens]:
         """The tokens of a split, in each language or pair on which the run uses it.

@@ -5,16 +5,16 @@ from typing import NamedTuple
 
 from xlgrid.data.downloads import ALL_DOWNLOADS, Download
 from xlgrid.products import kinds
-from xlgrid.training.imported import ALL_IMPORTED
+from xlgrid.training.derived import ALL_DERIVED_RUNS
 
 # The rules that make the files in `downloads` of a study. These files are not products of the study.
 _KINDS: list[type[Download]] = [Download, *ALL_DOWNLOADS.own.values()]
 _DOWNLOADS = ("download_archive", *(rule for kind in _KINDS for rule in kind.rules))
-_IMPORTS = tuple(kind.rule for kind in ALL_IMPORTED.own.values())
+_DERIVED = tuple(kind.rule for kind in ALL_DERIVED_RUNS.own.values())
 # Stage -> the rules of its file in rules/, and those of papers.
 RULES = {
     stage: (*(rule for kind in kinds() if kind.stage == stage for rule in kind.rules), *others)
-    for stage, others in {**{kind.stage: () for kind in kinds()}, "data": _DOWNLOADS, "train": _IMPORTS}.items()
+    for stage, others in {**{kind.stage: () for kind in kinds()}, "data": _DOWNLOADS, "train": _DERIVED}.items()
 }
 # The rules whose jobs train and write their progress to their logs.
 TRAINING = ("train", "train_winner", "pretrain")

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
+
 from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import NAME
@@ -13,6 +15,7 @@ from xlgrid.data.origins.origin import SPLITS
 from xlgrid.heads import ALL_HEADS
 from xlgrid.languages import language
 from xlgrid.methods import ALL_METHODS
+from xlgrid.starters.described import Wishes, study_values
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.synthetic.natural import LEXICONS, lexicon, natural_codes
 from xlgrid.tasks import ALL_TASKS
@@ -37,13 +40,14 @@ class Begun(NamedTuple):
     commands: list[str]
 
 
-def begin(kind: str, name: str, like: str | None = None) -> Begun:
+def begin(kind: str, name: str, like: str | None = None, wishes: Wishes | None = None) -> Begun:
     """Write the starting point of a kind into the project in the working directory.
 
     Args:
         kind: study, task, method or language.
         name: the name of the study, task or method, or the code of the language; the new study has the same name.
         like: for a natural language, the language whose lexicon is copied; None for a related language.
+        wishes: for a study on data that exist; without them, the study has generated data.
 
     Raises:
         ValueError: the kind is unknown, the name is invalid or taken, or the working directory is not a project.
@@ -61,12 +65,28 @@ def begin(kind: str, name: str, like: str | None = None) -> Begun:
         return _language(name, like)
     if like:
         raise ValueError(f"--like is only for a new language, got --like {like} for a {kind}: leave it out")
-    return kinds[kind](name)
+    if wishes is None or not any(wishes):
+        return kinds[kind](name)
+    if kind != "study":
+        raise ValueError(f"--{wishes.first} is only for a new study, got it for a {kind}: leave it out")
+    return _described(name, wishes)
 
 
 def _study(name: str) -> Begun:
     contents = {Path("studies", f"{name}.yaml"): _rendered("study.yaml.j2", name=name, kind="study", third="qa2")}
     return _written(contents, [f"xlgrid check {name}", *_making(name)])
+
+
+def _described(name: str, wishes: Wishes) -> Begun:
+    path = Path("studies", f"{name}.yaml")
+    if path.exists():
+        return _written({path: ""}, [])
+    values = study_values(wishes)
+    commands = [f"xlgrid fetch {name}"] if wishes.task else []
+    return _written(
+        {path: _rendered("described.yaml.j2", name=name, **values)},
+        [f"xlgrid check {name}", f"xlgrid cost {name}", *commands, *_making(name)],
+    )
 
 
 def _task(name: str) -> Begun:
@@ -161,7 +181,14 @@ def _rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.filters["flow"] = _flow
     return templates.get_template(template).render(values)
+
+
+def _flow(value: Any) -> str:
+    """A value in the flow style of YAML, on lines of at most 120 characters, which continue with an indentation."""
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=100)
+    return text.removesuffix("\n...\n").strip().replace("\n", "\n        ")
 
 
 def _written(contents: Mapping[Path, str], commands: list[str]) -> Begun:

@@ -90,10 +90,10 @@ class Grid(Strict):
         for encoder, method in product(self.encoder, self.method) if self.checkpoints else ():
             start = study.methods[method].start
             assert start
-            if study.methods[start.method].imported:
+            if study.methods[start.method].derived:
                 yield (
                     f"{place}: cells of {method} are evaluated with the runs of method {start.method}, "
-                    "which are imported and have no steps: leave out `checkpoints`, or train these runs here"
+                    "which are made without training and have no steps: leave out `checkpoints`, or train these runs here"
                 )
                 continue
             texts = {start.of_target(t, s): t for t, s in product(study.targets(self), study.sources(self))}

@@ -4,16 +4,23 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, GetJsonSchemaHandler, SerializeAsAny, model_validator
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from xlgrid.base.chains import chain, first_mistakes
+from xlgrid.base.chains import circle, first_mistakes
 from xlgrid.base.keys import apart, describe
 from xlgrid.base.settings import Strict
 from xlgrid.heads import HEADS
 from xlgrid.languages.sources import NONE
 from xlgrid.methods import Method, make
 from xlgrid.study.starts import AnyStart
-from xlgrid.training.imported import ALL_IMPORTED, ImportedRuns
+from xlgrid.training.derived import ALL_DERIVED_RUNS, DerivedRuns
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -30,25 +37,31 @@ class MethodEntry(Strict):
         {}, description="options of the base that differ from the defaults"
     )
     start: AnyStart | None = Field(None, description="the MLM runs with whose weights runs of the method begin")
-    # The value of the key of a package, if runs are not trained but read from files. There is at most one such key.
-    imported: SerializeAsAny[ImportedRuns] | None = None
+    # The value of the key of a part, if a rule makes the runs without training. There is at most one such key.
+    derived: SerializeAsAny[DerivedRuns] | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _imported(cls, fields: Any) -> Any:
+    def _derived(cls, fields: Any) -> Any:
         if not isinstance(fields, Mapping):
             return fields
-        # A dumped entry has the field `imported`, which is null without such runs.
-        stated = {key: value for key, value in fields.items() if key != "imported" or value is not None}
-        own, found = apart(stated, [name for name in cls.model_fields if name != "imported"], ALL_IMPORTED)
+        own, found = apart(fields, [name for name in cls.model_fields if name != "derived"], ALL_DERIVED_RUNS)
         if len(found) > 1:
             raise ValueError(f"runs of a method come from one place, got {' and '.join(found)}: leave out all but one")
-        return own | {"imported": next(iter(found.values()), None)}
+        return own | {"derived": next(iter(found.values()), None)}
+
+    @model_serializer(mode="wrap")
+    def _stated(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The entry as a study states it."""
+        fields: dict[str, Any] = handler(self)
+        value = fields.pop("derived", None)
+        kinds = {**ALL_DERIVED_RUNS.own, **ALL_DERIVED_RUNS.imported}.items() if self.derived else ()
+        return fields | {key: value for key, kind in kinds if kind is type(self.derived)}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = handler.resolve_ref_schema(handler(core_schema))
-        describe(schema, handler, "imported", ALL_IMPORTED)
+        describe(schema, handler, "derived", ALL_DERIVED_RUNS)
         return schema
 
     @model_validator(mode="after")
@@ -66,6 +79,16 @@ class MethodEntry(Strict):
         """Whether the method has runs of its own, which train."""
         return self.method.is_trained
 
+    @property
+    def before(self) -> list[str]:
+        """The methods of the runs with which runs of the method begin, or from which they are made."""
+        return [*([self.start.method] if self.start else []), *(self.derived.methods if self.derived else [])]
+
+    def is_aimed(self, study: "Study") -> bool:
+        """Whether there is a run for each target, source@target."""
+        by_start, by_derivation = self.start and self.start.is_aimed, self.derived and self.derived.is_aimed(study)
+        return bool(by_start or by_derivation)
+
     def problems(self, study: "Study", name: str) -> list[str]:
         """MLM runs that cannot be, each as `place: what is wrong`.
 
@@ -74,7 +97,7 @@ class MethodEntry(Strict):
         """
         place = f"methods.{name}"
         return first_mistakes(
-            (f"{place}.{problem}" for problem in (self.imported.problems(self.method) if self.imported else ())),
+            (f"{place}.{problem}" for problem in (self.derived.problems(study, name) if self.derived else ())),
             self.start.problems(study, f"{place}.start") if self.start else (),
             self._problems_of_begin(study, name),
         )
@@ -86,13 +109,10 @@ class MethodEntry(Strict):
             self.method.check_start(before.method if before else None)
         except ValueError as error:
             yield f"methods.{name}: {error}"
-        others = chain(
-            name, lambda key: start.method if key in study.methods and (start := study.methods[key].start) else None
-        )
-        if name in others:
+        if names := circle(name, lambda key: study.methods[key].before if key in study.methods else ()):
             yield (
-                f"methods.{name}.start: MLM runs would begin with one another in a circle, {' -> '.join([name, *others])}: "
-                "add a method without `start` for the first MLM runs, and name it here"
+                f"methods.{name}: runs would be made from one another in a circle, {' -> '.join(names)}: add a method whose "
+                "runs begin with the encoder, and name it here"
             )
 
     def problems_in(self, study: "Study", name: str, grid: str) -> list[str]:
@@ -105,6 +125,7 @@ class MethodEntry(Strict):
             self._problems_of_training(study, name, grid),
             self._problems_of_start(study, name, grid),
             self.method.problems(study, name, grid),
+            self.derived.problems_in(study, name, grid) if self.derived else (),
         )
 
     def _problems_of_training(self, study: "Study", name: str, grid: str) -> Iterator[str]:

@@ -352,6 +352,9 @@ class Study(Strict):
             first=self.tasks[task].start,
             mix=self.tasks[task].mix_of(Source(source)),
             sweep=self.sweep_of(task, encoder, method, source),
+            derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)
+            if entry.derived
+            else {},
         )
 
     @cached_property

@@ -96,7 +96,7 @@ class Sweep(ForRuns):
             is_meant = plain(name) in named.get("method", [plain(name)]) and entry.base in named.get(
                 "base", [entry.base]
             )
-            if is_meant and entry.is_trained and not entry.imported and not self._is_variant(name):
+            if is_meant and entry.is_trained and not entry.derived and not self._is_variant(name):
                 for values in product(*self.set.values()):
                     yield variant(name, dict(zip(self.set, values, strict=True)))
 
@@ -108,7 +108,7 @@ class Sweep(ForRuns):
         entry = study.methods[runs.method]
         axes = runs._asdict() | {"method": plain(runs.method), "base": entry.base}
         return (
-            entry.is_trained and not entry.imported and not self._is_variant(runs.method) and self.matches(study, axes)
+            entry.is_trained and not entry.derived and not self._is_variant(runs.method) and self.matches(study, axes)
         )
 
     def problems(self, study: "Study", at: int) -> Iterator[str]:

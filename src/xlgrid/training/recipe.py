@@ -197,6 +197,10 @@ class Recipe(Strict):
     )
     sweep: Swept | None = Field(None, description="the settings among which those of the run are chosen")
 
+    derived: dict[str, Any] = Field(
+        {}, description="for a run that is made without training: how, and the recipes of the runs that it is made from"
+    )
+
     @classmethod
     def parse(cls, identity: str, pace: str = "{}") -> Self:
         """The recipe whose `identity` and `pace` return these texts."""
@@ -234,6 +238,7 @@ class Recipe(Strict):
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result."""
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
-        absent = {} if self.sweep else {"sweep": True}
-        text = self.model_dump_json(exclude={"training": PACE, **absent})
+        # The digests of other runs do not change with a field that only runs of a sweep, or runs without training, have.
+        absent = [name for name in ("sweep", "derived") if not getattr(self, name)]
+        text = self.model_dump_json(exclude={"training": PACE, **dict.fromkeys(absent, True)})
         return hashlib.sha256(text.encode()).hexdigest()[:12]

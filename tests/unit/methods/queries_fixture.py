@@ -8,7 +8,7 @@ import pytest
 from xlgrid.base.settings import Strict
 from xlgrid.methods import METHODS
 from xlgrid.methods.method import Method, of_encoders_only
-from xlgrid.training.imported import ALL_IMPORTED, ImportedRuns
+from xlgrid.training.derived import ALL_DERIVED_RUNS, DerivedRuns
 
 
 class Queries(Method):
@@ -39,26 +39,26 @@ class Queries(Method):
         return self.parallel or None
 
 
-class ReadQueries(ImportedRuns, Strict):
+class ReadQueries(DerivedRuns, Strict):
     """Queries in a folder for each language."""
 
     about = "a folder of queries"
     rule = "read_queries"
     folder: str
 
-    def inputs(self, run: Any) -> list[str]:
-        return [f"{self.folder}/{run.source}/queries.safetensors"]
+    def inputs(self, run: Any, plan: Any) -> dict[str, str | list[str]]:
+        return {"files": [f"{self.folder}/{run.source}/queries.safetensors"]}
 
     def settings(self, run: Any) -> dict[str, Any]:
         return {"place": f"{self.folder}/{run.source}"}
 
-    def problems(self, method: Method) -> Iterator[str]:
-        if method.trains_head:
+    def problems(self, study: Any, name: str) -> Iterator[str]:
+        if study.methods[name].method.trains_head:
             yield "read: only queries can be read: set `tune: query`"
 
 
 @pytest.fixture
 def queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The method `queries` is one of the core, and so is the key `read` of methods whose runs are read instead of trained."""
+    """The method `queries` is one of the core, and so is the key `read` of methods whose runs are read."""
     monkeypatch.setitem(METHODS, "queries", Queries)
-    monkeypatch.setitem(ALL_IMPORTED.builtin, "read", ReadQueries)  # type: ignore[arg-type]
+    monkeypatch.setitem(ALL_DERIVED_RUNS.builtin, "read", ReadQueries)  # type: ignore[arg-type]

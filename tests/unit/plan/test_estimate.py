@@ -142,10 +142,10 @@ def test_another_run_is_no_measure(changes: dict[str, Any], message: str) -> Non
         estimate().measured(record(**changes))
 
 
-def test_imported_runs_are_stored_and_not_trained() -> None:
+def test_derived_runs_are_stored_and_not_trained() -> None:
     trained = estimate()
     methods = trained.study.methods
-    imported = methods["query"].model_copy(update={"imported": ReadQueries(folder="x")})
+    imported = methods["query"].model_copy(update={"derived": ReadQueries(folder="x")})
     changed = trained.study.model_copy(update={"methods": methods | {"query": imported}})
     assert Estimate(Plan(changed)).of(QUERY) == Cost(runs=1, gigabytes=trained.of(QUERY).gigabytes)
 

@@ -48,9 +48,9 @@ def test_a_run_comes_back_from_its_files(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("queries")
-def test_imported_runs_rest_on_no_text_and_no_tokens() -> None:
+def test_derived_runs_rest_on_no_text_and_no_tokens() -> None:
     study = begun()
-    read = study.methods["mlm"].model_copy(update={"base": "queries", "imported": ReadQueries(folder="x")})
+    read = study.methods["mlm"].model_copy(update={"base": "queries", "derived": ReadQueries(folder="x")})
     run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": FolderEncoder(path="x")}}
     plan = Plan(study.model_copy(update=changed))

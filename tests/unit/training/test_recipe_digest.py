@@ -1,11 +1,13 @@
 """The identity of a recipe leaves out what cannot change a result."""
 
+import hashlib
+
 import pytest
 from pydantic import ValidationError
 
 from xlgrid.architectures.plain import Plain
 from xlgrid.training.new_head import LmHead
-from xlgrid.training.recipe import Recipe, Start
+from xlgrid.training.recipe import PACE, Recipe, Start
 
 AXES = {
     "study": "s",
@@ -84,6 +86,7 @@ CHANGES = {
     "scratch": {"languages": ["en"]},
     "lm_head": {"languages": ["en"]},
     "mix": "whole",
+    "derived": {"by": "average"},
 }
 
 
@@ -92,6 +95,11 @@ def test_every_field_is_part_of_the_digest(field: str) -> None:
     changed = Recipe.model_validate({**AXES, "training": {}, field: CHANGES[field]})
     assert changed.digest() != recipe().digest()
     assert changed.identity() != recipe().identity()
+
+
+def test_the_digest_of_a_trained_run_has_no_part_for_what_only_derived_runs_have() -> None:
+    contents = recipe().model_dump_json(exclude={"training": PACE, "derived": True})
+    assert recipe().digest() == hashlib.sha256(contents.encode()).hexdigest()[:12]
 
 
 def test_a_recipe_comes_back_from_both_parts() -> None:

@@ -8,12 +8,13 @@ from pydantic import Field, RootModel, model_validator
 from xlgrid.base.settings import LocalPath
 from xlgrid.base.unions import by_key
 from xlgrid.data.published import InFolder, Obtained, OnHub, Repository
-from xlgrid.methods import Method
 from xlgrid.papers.pfeiffer2020.madx import MadX, adapterhub
-from xlgrid.training.imported import ImportedRuns
+from xlgrid.training.derived import DerivedRuns
 
 if TYPE_CHECKING:
+    from xlgrid.plan.plan import Plan
     from xlgrid.products.train import Run
+    from xlgrid.study.schema import Study
 
 _BRACES = "where {language} and {encoder} are replaced by the language and the encoder of the run"
 
@@ -77,15 +78,15 @@ MEMBERS: dict[str, type[Adapters]] = {"hub": HubAdapters, "path": FolderAdapters
 AnyAdapters = Annotated[HubAdapters | FolderAdapters, by_key("`imported`", MEMBERS)]
 
 
-class ImportedAdapters(ImportedRuns, RootModel[AnyAdapters]):
+class ImportedAdapters(DerivedRuns, RootModel[AnyAdapters]):
     """Language adapters that others have trained, which serve as MLM runs."""
 
     about = "adapters that are read instead of training MLM runs"
     rule = "import_adapter"
 
-    def inputs(self, run: "Run") -> list[str]:
+    def inputs(self, run: "Run", plan: "Plan") -> dict[str, str | list[str]]:
         folder = self._of(run).folder
-        return adapterhub.files(folder) if folder else []
+        return {"files": adapterhub.files(folder) if folder else []}
 
     def settings(self, run: "Run") -> dict[str, Any]:
         return self._of(run).origin
@@ -93,7 +94,8 @@ class ImportedAdapters(ImportedRuns, RootModel[AnyAdapters]):
     def repository(self, run: "Run") -> Repository | None:
         return self._of(run).repository
 
-    def problems(self, method: Method) -> Iterator[str]:
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        method = study.methods[name].method
         if not isinstance(method, MadX) or method.tune != "language":
             yield (
                 "imported: only language adapters can be imported: set `base: madx` and `options: {tune: language}`, "

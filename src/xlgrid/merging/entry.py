@@ -1,0 +1,220 @@
+"""The key `merge` of a method in a study: which runs are merged, and how."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, PositiveInt, ValidationError, ValidationInfo, field_validator
+
+from xlgrid.base.names import among
+from xlgrid.base.settings import Name, Seed, Strict, plainly
+from xlgrid.languages.sources import Source
+from xlgrid.merging import ALL_OPERATIONS
+from xlgrid.merging.operation import Operation
+from xlgrid.training.derived import DerivedRuns
+
+if TYPE_CHECKING:
+    from xlgrid.plan.plan import Plan
+    from xlgrid.products.train import Run
+    from xlgrid.study.schema import Study
+
+
+class Members(Strict):
+    """Runs that are merged. Their encoder is that of the merged run."""
+
+    method: str = Field(description="the method of the runs, which may be a variant")
+    task: Name | None = Field(None, description="the task of the runs; absent: the task of the merged run")
+    source: str | None = Field(
+        None,
+        description="the source of the runs: a language, pair or mix; `target`: the target, so that there is a merged run for "
+        "each target, source@target; `each`: a run for each part of the merged run's source; absent: the source of the "
+        "merged run",
+    )
+    seeds: PositiveInt | Annotated[list[Seed], Field(min_length=1)] | None = Field(
+        None,
+        description="a list: a run for each of these seeds; a number n: n runs, of seeds 1 to n for the merged run of seed 1, n + 1 "
+        "to 2n for that of seed 2, and so on; absent: the seed of the merged run, or 1 if only these runs are MLM runs",
+    )
+
+    def of(self, run: "Run", study: "Study") -> "list[Run]":
+        """The runs that are merged into `run`."""
+        target, data = run.source.for_target, run.source.data
+        named: dict[str | None, list[str]] = {None: [data], "each": [*data.parts], "target": [target] if target else []}
+        sources = [Source(source) for source in named.get(self.source, [str(self.source)])]
+        if target and study.methods[self.method].is_aimed(study):
+            sources = [source.aimed_at(target) for source in sources]
+        if isinstance(self.seeds, int):
+            seeds = [*range((run.seed - 1) * self.seeds + 1, run.seed * self.seeds + 1)]
+        else:
+            seeds = self.seeds or [run.seed if self.follows_seed(run.task, study) else 1]
+        run = run._replace(task=self.task or run.task, method=self.method)
+        return [run._replace(source=source, seed=seed) for source in sources for seed in seeds]
+
+    def follows_seed(self, task: str, study: "Study") -> bool:
+        """Whether merged runs of a task that differ by their seed are merged from different runs."""
+        is_other = has_head(task, study) and not has_head(self.task or task, study)
+        return isinstance(self.seeds, int) or (self.seeds is None and not is_other)
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        """Runs that a study lacks, or that cannot be merged into runs of a method, each as `key: what is wrong`."""
+        try:
+            source = Source(self.source if self.source not in (None, "each", "target") else study.languages[0])
+        except ValueError as error:
+            yield f"source: {error}"
+            return
+        yield from among("source", "language", source.languages, study.languages)
+        yield from among("task", "task", [self.task] if self.task else [], study.tasks)
+        if unknown := [*among("method", "method", [self.method], study.methods)]:
+            yield from unknown
+            return
+        other, entry = study.methods[self.method], study.methods[name]
+        if not other.is_trained:
+            yield f"method: method {self.method} trains nothing and has no runs: name a method with runs"
+        for what, there, here in (
+            ("base", other.base, entry.base),
+            ("options", other.method.model_dump(exclude_defaults=True), entry.method.model_dump(exclude_defaults=True)),
+            ("start", other.start, entry.start),
+        ):
+            if there != here:
+                yield (
+                    f"method: runs of {self.method} have {what} {there or 'absent'}, and {name} has {what} {here or 'absent'}, so "
+                    "that their weights do not have the same meaning: write the same in both"
+                )
+                return
+
+
+class Merge(DerivedRuns, Strict):
+    """Runs that are merged from other runs, without training."""
+
+    about = "the runs from which runs of the method are merged, without training: see docs/how-to/merging.md"
+    rule = "merge"
+    by: str = Field(description="the operation: average, sum, task-arithmetic, ties, dare, or one of a package")
+    options: dict[str, float | int | str | bool] = Field(
+        {},
+        description="options of the operation that differ from the defaults: ties has `density` and `scale`, dare has `rate`",
+    )
+    of: list[Members] = Field(min_length=1, description="the runs that are merged")
+    weights: list[float] | None = Field(
+        None,
+        validate_default=True,
+        description="a weight for each entry of `of`, which the runs of the entry share in equal parts; absent: equal weights of "
+        "all runs, which average and ties can do with",
+    )
+
+    @field_validator("weights")
+    @classmethod
+    def _one_weight_each(cls, weights: list[float] | None, others: ValidationInfo) -> list[float] | None:
+        if {"by", "options", "of"} <= others.data.keys():
+            count = len(others.data["of"])
+            if weights is not None and len(weights) != count:
+                raise ValueError(f"there are {len(weights)} weights for {count} entries of `of`: write as many")
+            _operation(others.data["by"], others.data["options"]).weigh(weights, count)
+        return weights
+
+    @cached_property
+    def operation(self) -> Operation:
+        """The operation with its options."""
+        return _operation(self.by, self.options)
+
+    @property
+    def methods(self) -> list[str]:
+        return [members.method for members in self.of]
+
+    def weighed(self, run: "Run", study: "Study") -> "dict[Run, float]":
+        """The runs that are merged into `run`, each once, with their weights."""
+        groups = [members.of(run, study) for members in self.of]
+        shares = zip(groups, self.weights or (), strict=self.weights is not None)
+        stated = [weight / len(group) for group, weight in shares for _ in group]
+        members = [member for group in groups for member in group]
+        weights = dict.fromkeys(members, 0.0)
+        for member, weight in zip(members, self.operation.weigh(stated or None, len(members)), strict=True):
+            weights[member] += weight
+        return weights
+
+    def runs(self, run: "Run", study: "Study") -> "list[Run]":
+        return [*self.weighed(run, study)]
+
+    def inputs(self, run: "Run", plan: "Plan") -> dict[str, str | list[str]]:
+        members = self.runs(run, plan.study)
+        read = [tokens for member in members for tokens in self.operation.reads(member, plan)]
+        deltas = [plan.owned(member).delta for member in members]
+        return {"members": deltas, "tokens": [plan.owned(tokens).path for tokens in read]}
+
+    def recipe(self, run: "Run", study: "Study") -> dict[str, Any]:
+        members = []
+        for member, weight in self.weighed(run, study).items():
+            digest = hashlib.sha256(study.recipe(*member[1:]).identity().encode()).hexdigest()[:12]
+            axes = {axis: value for axis, value in member._asdict().items() if axis != "study"}
+            members.append(axes | {"weight": weight, "recipe": digest})
+        options = self.operation.model_dump(mode="json", exclude_defaults=True)
+        return {"by": self.by, "options": options, "members": members}
+
+    def is_aimed(self, study: "Study") -> bool:
+        return any(members.source == "target" or study.methods[members.method].is_aimed(study) for members in self.of)
+
+    def problems(self, study: "Study", name: str) -> Iterator[str]:
+        for i, members in enumerate(self.of):
+            yield from (f"merge.of.{i}.{problem}" for problem in members.problems(study, name))
+
+    def problems_in(self, study: "Study", name: str, grid: str) -> Iterator[str]:
+        """Merged runs that differ by their source or seed are merged from different runs. Otherwise, tests would count copies as
+        independent."""
+        axes, grids = study.grids[grid], [other for other in study.grids.values() if name in other.method]
+        seeds = dict.fromkeys(seed for other in grids for seed in other.seed)
+        follow_source = any(members.source in (None, "each") for members in self.of)
+        for axis, values, follows in (
+            ("seed", [*map(str, seeds)], all(any(m.follows_seed(task, study) for m in self.of) for task in axes.task)),
+            ("source", [*dict.fromkeys(study.sources(axes))], follow_source),
+        ):
+            if len(values) > 1 and not follows:
+                yield (
+                    f"grids.{grid}.{axis}: merge of method {name} names the same runs for every {axis}, got {', '.join(values)}: write "
+                    f"one {axis}, or let the runs in `of` follow the {axis} of the merged run"
+                )
+
+    def mistakes(self, run: "Run", plan: "Plan") -> Iterator[str]:
+        study, weights = plan.study, self.weighed(run, plan.study)
+        task, of_heads = study.tasks[run.task].task, 0.0
+        for member, weight in weights.items():
+            other = study.tasks[member.task].task
+            if other.head.has_cells:
+                of_heads += weight
+                if (other.head, other.labels) != (task.head, task.labels):
+                    yield (
+                        f"merge.of: the head of task {member.task} does not fit task {run.task} of {run.folder}: merge runs of tasks "
+                        "of one kind with the same labels, and MLM runs"
+                    )
+                    return
+            name, entry = study.entry(member.task, "train")
+            for part in member.source.parts:
+                lack = entry.data.lacks(name, "train", part) if entry.data else None
+                if lack or (entry.is_generated and not all(map(entry.task.speaks, part.languages))):
+                    yield f"merge.of: {member.folder} has no data: {lack or f'{name} cannot be generated in {part}'}"
+            if (tokenizer := member.tokenizer(plan)) != study.tokenizer_of(run.encoder):
+                yield (
+                    f"merge.of: {member.folder} has embeddings of tokenizer {tokenizer}, and only those of the encoder's tokenizer "
+                    "can be merged: leave out the `tokenizer` of the task"
+                )
+        if task.head.has_cells and of_heads <= 0:
+            yield (
+                f"merge.weights: the weights of the runs with a head for task {run.task} must add up to more than 0, got {of_heads:g} "
+                f"for {run.folder}: add runs of the task, or change their weights"
+            )
+
+
+def _operation(by: str, options: Mapping[str, Any]) -> Operation:
+    """The operation with this name and these options.
+
+    Raises:
+        ValueError: there is no such operation, or it has no such options.
+    """
+    try:
+        return ALL_OPERATIONS.find(by).model_validate(options)
+    except ValidationError as error:
+        raise ValueError(f"options of {by}: {plainly(error)}") from None
+
+
+def has_head(task: str, study: "Study") -> bool:
+    """Whether runs of a task store a head, as MLM runs do not."""
+    return study.tasks[task].task.head.has_cells

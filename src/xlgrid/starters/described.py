@@ -1,0 +1,196 @@
+"""Looks at data that exist, and finds the values of a study on them, with what was guessed, why, and what else was possible."""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xlgrid.data.published import HUB
+from xlgrid.heads.schemes import scheme_of
+from xlgrid.languages import language
+from xlgrid.methods import ALL_METHODS, make
+from xlgrid.starters.codes import wanted_code
+from xlgrid.starters.guess import Guess, columns_of, guess, labels_of
+from xlgrid.starters.look import Place, in_files, on_hub, rows, with_columns
+from xlgrid.tasks import task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ENCODER = "FacebookAI/xlm-roberta-base"
+# Training examples -> passes over them, so that small sets have enough steps.
+_EPOCHS = ((1_000, 20), (10_000, 10), (50_000, 5))
+# The lengths of inputs among which one is chosen, and the tokens of multilingual tokenizers for a word.
+_LENGTHS, _PIECES = (64, 128, 256), 1.7
+# Methods that train few parameters, with a learning rate: the first one that suits the encoder is taken.
+_CHEAP: tuple[tuple[str, str, dict[str, bool], str], ...] = (
+    ("bitfit", "bitfit", {}, "5.0e-4"),
+    ("task-adapters", "madx", {"language": False, "invertible": False}, "1.0e-4"),
+)
+
+
+class Wishes(NamedTuple):
+    """What a user says about a study on data. What is None or empty is guessed.
+
+    Attributes:
+        task: the data set on the Hub; or
+        data: the pattern of local files, or their folder.
+    """
+
+    task: str | None = None
+    data: str | None = None
+    encoder: str | None = None
+    languages: Sequence[str] = ()
+    head: str | None = None
+    inputs: Sequence[str] = ()
+    target: str | None = None
+    labels: Sequence[str] = ()
+
+    @property
+    def first(self) -> str:
+        """The first option that is given."""
+        return next(name for name, value in self._asdict().items() if value)
+
+
+class Tables:
+    """The rows of a place, each split in a language read once."""
+
+    def __init__(self, place: Place) -> None:
+        self.place, self.read = place, dict[tuple[str, str], "pa.Table"]()
+
+    def get(self, code: str, split: str) -> "pa.Table":
+        """The rows of a split in a language, which the data have."""
+        import pyarrow.compute as pc
+
+        if (code, split) not in self.read:
+            table = rows(self.place, code, split)
+            for column, texts in self.place.data.get("begins", {}).items():
+                table = table.filter(pc.starts_with(table[column], texts[code]))
+            self.read[code, split] = table
+        return self.read[code, split]
+
+    def count(self, code: str, split: str) -> int | None:
+        """The number of rows of a split in a language; None if it is not known."""
+        if not self.place.has(code, split):
+            return 0
+        if "local" in self.place.data:
+            return self.get(code, split).num_rows
+        return self.place.counts.get((self.place.names[code][0], self.place.splits[split]))
+
+
+def study_values(wishes: Wishes) -> dict[str, Any]:
+    """The values of the template `described.yaml.j2`.
+
+    Raises:
+        OSError, ValueError: the data cannot be read, or leave something open; the message names the option that decides.
+    """
+    if (wishes.task is None) == (wishes.data is None):
+        raise ValueError("--task names the data on the Hub, and --data local files: give one of the two")
+    of_encoder = _encoder(wishes.encoder or ENCODER)
+    wanted = [*dict.fromkeys(map(wanted_code, wishes.languages))] or None
+    place = on_hub(wishes.task, wanted) if wishes.task else in_files(str(wishes.data), wanted)
+    trained = [code for code in place.names if place.has(code, "train")]
+    if not trained:
+        there = ", ".join(sorted({name for _, name in place.present}))
+        raise ValueError(
+            f"{place.source} has no training set in {', '.join(place.names)} (its splits: {there}): add a language that has "
+            "one to --languages, or describe another set to train on, by `train` and `dev` in `data` or by `trained_on` of a "
+            "task, as the study `benchmarks` does"
+        )
+    tables = Tables(with_columns(place, trained[0], "train"))
+    sample = tables.get(trained[0], "train")
+    found, also = guess(sample, place.source, wishes.head, wishes.inputs, wishes.target)
+    labels, translated, labels_from = _labels(tables, found, wishes.labels)
+    counts = {code: tables.count(code, "train") for code in trained}
+    source = max(counts, key=lambda code: (counts[code] or 0, code == "en"))
+    splits, remark = _splits(place, source)
+    place = tables.place._replace(splits=splits)
+    names = ", ".join(language(code).name for code in place.names)
+    most = sorted(counts, key=lambda code: -(counts[code] or 0))[:3]
+    title = place.source.rpartition("/")[2] if wishes.task else Path(place.source.partition("{")[0] or "data").name
+    columns = {"inputs": found.inputs, "choices": [*found.choices], "target": found.target}
+    changes = {"rename": dict(found.rename), "labels": translated}
+    return of_encoder | {
+        "place": place,
+        "title": title,
+        "task": _as_name(title),
+        "languages": [*place.names],
+        "language_names": names if len(place.names) < 6 else f"{len(place.names)} languages",
+        "data": place.entry() | {key: value for key, value in changes.items() if value},
+        "found": found,
+        "also": also,
+        "columns": {key: value for key, value in columns.items() if value},
+        "labels": labels,
+        "labels_from": labels_from,
+        "metric": task(found.head, {**columns, "labels": labels}).metrics[0],
+        "max_length": _length(sample, found),
+        "most": ", ".join(f"{code}: {counts[code]:,}" for code in most) if counts[source] and len(counts) > 1 else "",
+        "source": source,
+        "targets": [code for code in place.names if place.has(code, "test")],
+        "examples": {split: count for split in splits if wishes.task and (count := tables.count(source, split))},
+        "remark": remark,
+        "epochs": next((epochs for most, epochs in _EPOCHS if (counts[source] or math.inf) <= most), 3),
+    }
+
+
+def _as_name(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "mine"
+
+
+def _labels(tables: Tables, found: Guess, given: Sequence[str]) -> tuple[list[str], dict[str, str], str]:
+    """The labels of the task, those of the data that have other names there, and where they are from."""
+    if found.head == "span":
+        return [], {}, ""
+    classes = [columns_of(table)[found.target] for table in tables.read.values()]
+    if not (given or classes[0].classes):
+        # Without names of labels, all that occur have to be seen.
+        pairs = [(code, split) for code in tables.place.names for split in tables.place.splits]
+        every = [tables.get(*pair) for pair in pairs if tables.place.has(*pair)]
+        classes = [columns_of(table)[found.target] for table in every]
+    labels, translated, stated = labels_of(classes, found, given, tables.place.source)
+    scheme = scheme_of(tuple(labels)) if found.head == "token" else None
+    return labels, translated, f"{stated}, which follow {scheme.description}" if scheme else stated
+
+
+def _splits(place: Place, source: str) -> tuple[dict[str, str], str]:
+    """The splits that the study uses, and a remark if one is missing: no test set may choose weights."""
+    splits, train, dev = place.splits, place.splits["train"], place.splits.get("dev")
+    if dev and "test" not in splits:
+        why = f"There is no test set: cells are evaluated on `{dev}`, so runs choose no weights on it: they keep their last weights."
+        return splits | {"dev": train, "test": dev}, why
+    if not place.has(source, "dev"):
+        why = "There is no dev set: runs keep their last weights, and the curve shows the score on the training set."
+        return splits | {"dev": train}, why
+    return splits, ""
+
+
+def _length(table: "pa.Table", found: Guess) -> int:
+    """A length that holds nearly all inputs; for questions on a context, the usual length of their windows."""
+    if found.head == "span":
+        return 384
+    names = [*found.inputs, *([] if found.rename else found.choices[:1])]
+    lengths = []
+    for row in table.slice(0, 1000).to_pylist():
+        # A token of a text without spaces has several characters.
+        values = [row[name] or "" for name in names]
+        words = [len(value) if isinstance(value, list) else max(len(value.split()), len(value) / 8) for value in values]
+        lengths.append(4 + _PIECES * sum(words))
+    return next((length for length in _LENGTHS if sorted(lengths)[int(0.98 * len(lengths))] <= length), 512)
+
+
+def _encoder(place: str) -> dict[str, Any]:
+    """The values about an encoder, and about the methods that suit it."""
+    folder, config = Path(place).expanduser(), dict(HUB.get(place, {}))
+    if folder.is_dir():
+        if not (file := folder / "config.json").is_file():
+            raise ValueError(
+                f"--encoder {place}: there is no config.json in the folder: name one in the layout of the Hub"
+            )
+        config = json.loads(file.read_text("utf-8"))
+    elif not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
+        raise ValueError(f"--encoder {place}: there is no such folder, and a repository on the Hub is owner/name")
+    fitting = [one for one in _CHEAP if one[1] in ALL_METHODS.names() and not make(one[1], one[2]).misfit(config)]
+    entry = {"path" if folder.is_dir() else "hub": place}
+    return {"encoder": _as_name(folder.name), "encoder_entry": entry, "cheap": fitting[0] if fitting else None}

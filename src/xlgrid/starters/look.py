@@ -1,0 +1,246 @@
+"""Looks at data on the Hub or in local files: which languages, splits and columns they have, and some of their rows."""
+
+import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xlgrid.data import formats
+from xlgrid.data import lock as locks
+from xlgrid.data.sources import origin_of
+from xlgrid.starters.codes import check_found, languages_of, layout, splits_of
+from xlgrid.tasks import task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# At most this many rows of a split on the Hub are read; of local files, all.
+ROWS = 5000
+# The columns of words and of their labels in files that name no columns.
+WORDS = ("tokens", "tags")
+# The types of files on the Hub that xlgrid reads itself.
+_OWN = (".csv", ".tsv", *formats.WORDS)
+# The columns that say in which language a row is.
+_LANGUAGE = re.compile(r"lang(uage)?([_-]?(code|id))?|locale|iso", re.IGNORECASE)
+
+
+class Place(NamedTuple):
+    """Where data are, and how they call languages and splits.
+
+    Attributes:
+        source: what messages call the data.
+        data: the keys of `data` in a study, without `names` and `splits`.
+        names: language -> the names of its data, the best one first.
+        splits: split of a study -> its name.
+        present: the names of a language and of a split that go together; empty if that is not known.
+        why: a sentence on what was found.
+        counts: the names of a language and of a split -> the number of rows, as far as the card states it.
+    """
+
+    source: str
+    data: dict[str, Any]
+    names: dict[str, list[str]]
+    splits: dict[str, str]
+    present: set[tuple[str, str]]
+    why: str
+    counts: dict[tuple[str, str], int]
+
+    def has(self, language: str, split: str) -> bool:
+        """Whether a language has a split, as far as is known."""
+        pairs = {(name, self.splits.get(split)) for name in (self.names[language][0], "")}
+        return split in self.splits and not (self.present and self.present.isdisjoint(pairs))
+
+    def entry(self) -> dict[str, Any]:
+        """The keys of `data` in a study. `names` has only languages that the data call otherwise."""
+        entry = dict(self.data)
+        others = {code: names[0] for code, names in self.names.items() if names[0] != code}
+        stems = {name.replace(code, "{language}", 1) for code, (name, *_) in self.names.items()}
+        if entry.get("name") == "{language}" and len(stems) == 1 and "{language}" in (stem := stems.pop()):
+            # `PAN-X.{language}` needs no names.
+            entry["name"], others = stem, {}
+        if others and "begins" not in entry:
+            # Without `name`, the data would have the languages in `names` only.
+            entry |= {"name": "{language}"} if len(others) < len(self.names) else {}
+            entry["names"] = others
+        elif "local" in entry:
+            entry["local"] = entry["local"].replace("{name}", "{language}")
+        defaults = {"dev": "validation"} if "hub" in entry else {}
+        if splits := {split: name for split, name in self.splits.items() if name != defaults.get(split, split)}:
+            entry["splits"] = splits
+        return entry
+
+
+def on_hub(name: str, wanted: Sequence[str] | None) -> Place:
+    """A data set on the Hub.
+
+    Raises:
+        ValueError: the Hub does not answer, does not have the data set, or has no files of it that xlgrid reads.
+    """
+    try:
+        answer = locks.ask("dataset", name, "main", locks.PATIENCE)
+    except locks.Unreachable as error:
+        advice = "run this where there is a network, or name files with --data"
+        raise ValueError(f"--task {name}: the Hub does not answer ({error}): {advice}") from None
+    except ValueError as error:
+        raise ValueError(f"--task {name}: {error}") from None
+    if getattr(answer, "gated", False) and not locks.admits("dataset", name):
+        raise ValueError(f"--task {name} is {locks.closed('dataset', name)}")
+    files, data = [sibling.rfilename for sibling in answer.siblings or ()], {"hub": name}
+    if f"{name.rpartition('/')[2]}.py" not in files:
+        return _of_configurations(name, files, answer, wanted)
+    try:
+        copy = locks.ask("dataset", name, locks.PARQUET_BRANCH, locks.PATIENCE).siblings or ()
+    except ValueError:  # There is no copy.
+        copy = ()
+    pattern, present = layout((sibling.rfilename for sibling in copy), wanted)
+    why = "The main branch is a script, which is not run; the Hub keeps its data as parquet files on a branch"
+    if pattern:
+        return _place(name, data | {"revision": locks.PARQUET_BRANCH, "files": pattern}, present, wanted, why, answer)
+    # `datasets`, which reads other types, reads nothing beside a script.
+    pattern, present = layout((file for file in files if formats.type_of(file) in _OWN), wanted)
+    why = "The main branch is a script, which is not run; the files beside it are read"
+    if pattern:
+        return _place(name, data | {"files": pattern}, present, wanted, why, answer)
+    advice = "download the data, and name them with --data"
+    raise ValueError(f"--task {name} is a script, which is not run, without files of data beside it: {advice}")
+
+
+def in_files(pattern: str, wanted: Sequence[str] | None) -> Place:
+    """Local files: the pattern of their paths, or the folder that has them.
+
+    Raises:
+        ValueError: there are no such files, or the pattern has no place for the split.
+    """
+    advice = "write a path such as names/{language}/{split}.conll"
+    if Path(pattern).is_dir():
+        files = sorted(str(path) for path in Path(pattern).rglob("*") if path.is_file())
+        found, present = layout(files, wanted)
+        if not found or "*" in found:
+            raise ValueError(f"--data {pattern}: no known pattern fits its files ({', '.join(files[:4])}): {advice}")
+        return _place(pattern, {"local": found}, present, wanted, "The pattern is that of most files in the folder")
+    if "{split}" not in pattern:
+        raise ValueError(f"--data {pattern}: {{split}} is missing, which stands for train, dev and test: {advice}")
+    general = pattern.removeprefix("./").replace("{language}", "{name}")
+    # What stands in place of a brace stands there each time.
+    expression = re.escape(general)
+    for brace in ("name", "split"):
+        first, *others = expression.split(re.escape(f"{{{brace}}}"))
+        expression = f"(?P<{brace}>[^/]+?)".join([first, f"(?P={brace})".join(others)]) if others else first
+    top = Path(general.partition("{")[0] + "x").parent
+    paths = (str(path).removeprefix("./") for path in sorted(top.rglob("*")))
+    matches = [match.groupdict() for path in paths if (match := re.fullmatch(expression, path))]
+    if not matches:
+        raise ValueError(f"--data {pattern}: no file below {top} has such a path: correct the pattern")
+    present = {(match.get("name", ""), match["split"]) for match in matches}
+    return _place(pattern, {"local": pattern.replace("{language}", "{name}")}, present, wanted, "")
+
+
+def _of_configurations(name: str, files: Sequence[str], answer: Any, wanted: Sequence[str] | None) -> Place:
+    """The place of a data set that declares configurations, or whose files are named by language."""
+    from datasets import get_dataset_config_names, get_dataset_split_names
+
+    try:
+        known = get_dataset_config_names(name, revision=answer.sha)
+        names, (pattern, present) = languages_of(known, wanted), layout(files, wanted)
+        if len(every := languages_of(known, None)) > 1:
+            check_found(name, wanted or (), names, every)
+        elif not names and "{name}" in pattern:
+            why = "No configuration is named by language; the files are"
+            return _place(name, {"hub": name, "files": pattern}, present, wanted, why, answer)
+        first = next(iter(names.values()), known)[0]
+        splits = get_dataset_split_names(name, first, revision=answer.sha)
+    except Exception as error:  # whatever the Hub, the network or a file format raise
+        raise ValueError(f"--task {name}: {locks.said(error, 'dataset', name)}") from error
+    chosen = "{language}" if names else first
+    stated = {*_counts(answer)}
+    if not names or {config for config, _ in stated} < {*known}:
+        stated = {(config, split) for config in (known if names else [""]) for split in splits}
+    data = {"hub": name} | ({"name": chosen} if chosen != "default" else {})
+    why = f"Its configurations are {', '.join(known[:8])}{', ...' * (len(known) > 8)}"
+    return _place(name, data, stated, wanted, why, answer)
+
+
+def _counts(answer: Any) -> dict[tuple[str, str], int]:
+    """The numbers of rows that the card of a data set states, by the names of configuration and split."""
+    listed = (getattr(answer, "card_data", None) or {}).get("dataset_info") or []
+    infos = [info for info in (listed if isinstance(listed, list) else [listed]) if isinstance(info, dict)]
+    splits = [(info.get("config_name", "default"), split) for info in infos for split in info.get("splits") or ()]
+    return {(config, split["name"]): split["num_examples"] for config, split in splits if "num_examples" in split}
+
+
+def _place(
+    source: str,
+    data: dict[str, Any],
+    present: set[tuple[str, str]],
+    wanted: Sequence[str] | None,
+    why: str,
+    answer: Any = None,
+) -> Place:
+    """The place of data with some names of languages and splits.
+
+    Raises:
+        ValueError: a wanted language is not there, or nothing says in which language the data are.
+    """
+    named = sorted({name for name, _ in present if name})
+    names, splits = languages_of(named, wanted), splits_of(split for _, split in present)
+    place = Place(source, data, names, splits, present, why, _counts(answer))
+    if names or "{name}" in str(data):
+        check_found(source, wanted or ("?",) * (not names), names, languages_of(named, None))
+        return place
+    stated = getattr(getattr(answer, "card_data", None), "language", None) or []
+    codes = wanted or [*languages_of([stated] if isinstance(stated, str) else stated, None)]
+    if len(codes) == 1:
+        return place._replace(data=data | {"languages": codes}, names={code: [code] for code in codes})
+    table = rows(place._replace(names={"en": ["en"]}), "en", "train")
+    column = next((column for column in table.column_names if _LANGUAGE.fullmatch(column)), None)
+    if column is None:
+        raise ValueError(f"{source}: nothing says in which language the data are: name it with --languages")
+    values = [*map(str, table[column].unique().to_pylist())]
+    names = languages_of(values, wanted)
+    check_found(source, wanted or (), names, languages_of(values, None))
+    data = data | {"begins": {column: {code: name for code, (name, *_) in names.items()}}}
+    return place._replace(data=data, names=names, why=f"The column {column} has the language of each row")
+
+
+def with_columns(place: Place, language: str, split: str) -> Place:
+    """The place, with `columns` if its files have the number of each word before it."""
+    numbered = place._replace(data=place.data | {"columns": [formats.UNREAD, *WORDS]})
+    for one in (place, numbered):
+        with suppress(ValueError):
+            rows(one, language, split)
+            return one
+    return place
+
+
+def rows(place: Place, language: str, split: str) -> "pa.Table":
+    """The rows of a split: all of those in files, and at most `ROWS` of those on the Hub.
+
+    Raises:
+        OSError, ValueError: the data cannot be read.
+    """
+    import pyarrow as pa
+    from datasets import load_dataset
+
+    origin: Any = origin_of(place.entry() | {"begins": None})
+    kind, paths = formats.type_of(origin.pattern or ""), map(Path, origin.paths(language, split))
+    # Between the sentences of tsv files of words there are empty lines.
+    has_words = kind in (*formats.WORDS, formats.LINES) or (
+        kind == ".tsv" and any("" in map(str.strip, path.read_text("utf-8").splitlines()) for path in paths)
+    )
+    columns = {"inputs": [WORDS[0]], "target": WORDS[1], "labels": ["O", "X"]}
+    described = task("token" if has_words else "sequence", columns)
+    with tempfile.TemporaryDirectory() as folder:
+        lock = Path(folder, "lock.yaml")
+        if origin.repository is None or origin.is_file(described):
+            table: pa.Table = origin.read(described, language, split, lock)[0]
+            return table
+        name, commit = origin.named(split), locks.commit(lock, "dataset", origin.hub, origin.revision)
+    try:
+        stream = load_dataset(**origin.arguments(language, split), revision=commit, split=name, streaming=True)
+        taken = [*stream.take(ROWS)]
+        return pa.Table.from_pylist(taken, schema=stream.features and stream.features.arrow_schema)
+    except Exception as error:  # whatever the Hub, the network or a file format raise
+        where = f"{origin.hub} ({origin.configuration(language) or 'default'}, {name})"
+        raise ValueError(f"cannot read {where}: {locks.said(error, 'dataset', origin.hub)}") from error
