@@ -41,7 +41,7 @@ METHOD, ARCHITECTURE, EXHIBIT = "docs/how-to/method.md", "docs/how-to/architectu
 LORA = "results/lora/runs/ner/mini-xlmr/lora/qa1/seed1"
 LORA_CELL = "results/lora/cells/ner/mini-xlmr/lora/qa1/qb1/seed1.json"
 DISTILBERT = "results/distilbert/encoders/mini-distilbert"
-FIGURE = "results/distance/exhibits/distance"
+FIGURE = "results/dots/exhibits/dots"
 
 pytest.importorskip("peft", reason="the method of the page needs peft, which is in the extra `dev`")
 
@@ -60,10 +60,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     lora["training"][0]["set"] |= {"steps": 20, "evaluations": 2}
     distilbert["encoders"]["mini-distilbert"]["scratch"] |= SIZES
     distilbert["encoders"]["mini-distilbert"]["training"] = FEW
-    for name, study in (("lora", lora), ("distilbert", distilbert), ("distance", yaml.safe_load(shown(EXHIBIT)))):
+    for name, study in (("lora", lora), ("distilbert", distilbert), ("dots", yaml.safe_load(shown(EXHIBIT)))):
         write(folder, study, name)
-    [values] = blocks(EXHIBIT, "csv")
-    (folder / "distances.csv").write_text(values)
+    [names] = blocks(EXHIBIT, "csv")
+    (folder / "names.csv").write_text(names)
     with ExitStack() as stack:
         for page in (METHOD, ARCHITECTURE, EXHIBIT):
             stack.enter_context(installed(page, folder))
@@ -133,43 +133,39 @@ def test_the_encoder_is_trained_and_evaluated(built: Path) -> None:
     assert cells and all(json.loads(cell.read_text())["n"] > 0 for cell in cells)
 
 
-def points(built: Path) -> pd.DataFrame:
-    return pd.read_csv(built / f"{FIGURE}.csv").set_index(["source", "target", "seed"])
+def texts(built: Path) -> set[str]:
+    """The texts of the figure."""
+    return {*re.findall(r">([^<>]+)</text>", (built / f"{FIGURE}.svg").read_text())}
 
 
-def test_each_cell_whose_pair_has_a_value_is_a_point_of_the_figure(built: Path) -> None:
-    values = pd.read_csv(built / "distances.csv").set_index(["source", "target"])["value"]
-    expected = {}
-    for path in (built / "results/first/cells").rglob("full-ft/**/seed*.json"):
+def test_the_figure_has_a_dot_for_the_mean_of_each_target_and_method(built: Path) -> None:
+    scores: dict[tuple[str, str], list[float]] = {}
+    for path in (built / "results/first/cells").rglob("seed*.json"):
         cell = json.loads(path.read_text())
-        if (pair := (cell["source"], cell["target"])) in values:
-            expected[(*pair, cell["seed"])] = (cell["scores"]["f1"], values[pair])
-    table = points(built)
-    assert expected and expected.keys() == {*table.index}
-    got = {key: (row["score"], row["value"]) for key, row in table.iterrows()}
-    assert all(got[key] == pytest.approx(expected[key]) for key in expected)
-    texts = re.findall(r">([^<>]+)</text>", (built / f"{FIGURE}.svg").read_text())
-    assert {"distance of the target from the source", "f1 (%)"} <= {*texts}
+        scores.setdefault((cell["target"], cell["method"]), []).append(cell["scores"]["f1"])
+    table = pd.read_csv(built / f"{FIGURE}.csv").set_index(["target", "column"])["mean"]
+    assert scores and table.to_dict() == pytest.approx({key: np.mean(each) for key, each in scores.items()})
+    assert {"Artificial A1", "Artificial B1", "f1 (%)", "bitfit"} <= texts(built)
 
 
-def test_the_file_of_values_renders_the_figure_again_and_trains_nothing(built: Path) -> None:
+def test_a_file_of_the_figure_that_changes_draws_it_again_and_trains_nothing(built: Path) -> None:
     assert planned(built, f"{FIGURE}.png") == {}
-    table = built / "distances.csv"
-    table.write_text(table.read_text().replace("0.9", "0.7"))
+    names = built / "names.csv"
+    names.write_text(names.read_text().replace("Artificial A1", "The first"))
     assert planned(built, f"{FIGURE}.png") == {"figure": 1}
     make(built, f"{FIGURE}.png")
-    assert set(points(built).loc[("qa1", "qb1"), "value"]) == {0.7}
+    assert "The first" in texts(built)
 
 
 def test_a_file_of_the_figure_that_is_missing_is_told_before_anything_trains(built: Path) -> None:
-    table = built / "distances.csv"
-    table.rename(built / "elsewhere.csv")
-    said = refused(built, "xlgrid check distance")
-    (built / "elsewhere.csv").rename(table)
-    assert "distances.csv" in said
+    names = built / "names.csv"
+    names.rename(built / "elsewhere.csv")
+    said = refused(built, "xlgrid check dots")
+    (built / "elsewhere.csv").rename(names)
+    assert "names.csv" in said
 
 
 def test_a_misspelt_key_of_the_kind_is_told_with_its_neighbour(built: Path) -> None:
-    (built / "studies/wrong.yaml").write_text(shown(EXHIBIT).replace("quantity:", "quantitty:"))
+    (built / "studies/wrong.yaml").write_text(shown(EXHIBIT).replace("names:", "namess:"))
     said = refused(built, "xlgrid check wrong")
-    assert "exhibits.distance.quantitty" in said and "did you mean 'quantity'" in said
+    assert "exhibits.dots.namess" in said and "did you mean 'names'" in said

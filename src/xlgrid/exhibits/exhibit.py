@@ -80,10 +80,11 @@ class Exhibit(Strict):
         """Whether the exhibit has files that compare it with published numbers."""
         return False
 
-    def files(self, compare: bool = False) -> list[str]:
+    def files(self, study: "Study", compare: bool = False) -> list[str]:
         """The files that the exhibit reads, without results. A change of one of them renders the exhibit again.
 
         Args:
+            study: the study, which may name files that its exhibits share, such as tables of pairs.
             compare: whether to return the files of the comparison with published numbers instead.
 
         Returns:
@@ -436,8 +437,8 @@ class Compared(OfCells):
     def is_compared(self) -> bool:
         return self.published is not None
 
-    def files(self, compare: bool = False) -> list[str]:
-        own = super().files(compare)
+    def files(self, study: "Study", compare: bool = False) -> list[str]:
+        own = super().files(study, compare)
         if self.published is None or not compare:
             return own
         contradictions = self.published.path.with_name("contradictions.csv")

@@ -18,6 +18,7 @@ from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.exhibit import Exhibit
 from xlgrid.exhibits.heatmap import Heatmap
 from xlgrid.exhibits.languages import Languages
+from xlgrid.exhibits.pairs.scatter import Scatter
 from xlgrid.exhibits.table import Table
 
 KINDS: dict[str, type[Exhibit]] = {
@@ -26,6 +27,7 @@ KINDS: dict[str, type[Exhibit]] = {
     "curve": Curve,
     "languages": Languages,
     "benchmark": Benchmark,
+    "scatter": Scatter,
 }
 
 

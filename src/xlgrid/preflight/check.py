@@ -14,6 +14,7 @@ from xlgrid.preflight import Line, State
 from xlgrid.preflight.doctor import RESULTS, existing
 from xlgrid.preflight.files import file_lines, materials, tokenizer_lines
 from xlgrid.preflight.hub import hub_lines
+from xlgrid.preflight.pairs import pair_lines
 from xlgrid.products.encode import Encoder
 from xlgrid.results.claims import problem_of_plan, terms
 from xlgrid.results.verdicts import LEAST_SEEDS, smallest_effect
@@ -39,6 +40,7 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     yield from (Line(State.PROBLEM, "report", problem) for problem in inherited_problems(plan))
     yield from method_lines(plan)
     yield from exhibit_lines(plan)
+    yield from pair_lines(plan)
     yield from claim_lines(plan)
     taken = materials(plan)
     if not taken:

@@ -36,7 +36,7 @@ class Exhibit(Product):
         return {
             "results": results,
             "encoders": [plan.owned(encoder).path for encoder in exhibit.encoders_read(study)],
-            "files": exhibit.files(self.compares),
+            "files": exhibit.files(study, self.compares),
         }
 
     def settings(self, study: "Study") -> Settings:

@@ -157,8 +157,13 @@ def _of_means(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) -> p
     )
 
 
-def method_differences(cells: pd.DataFrame, first: str, second: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def method_differences(
+    cells: pd.DataFrame, first: str, second: str, axis: str = "method"
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The score of method `first` minus method `second`, for each source and target that are planned for both.
+
+    Args:
+        axis: the axis of `first` and `second`, which may be `encoder` instead.
 
     Returns:
         The cells of `first` behind the entries; and the entries with the columns `source`, `column` (the target), and
@@ -167,8 +172,8 @@ def method_differences(cells: pd.DataFrame, first: str, second: str) -> tuple[pd
     Raises:
         ValueError: no cell is planned for both, or an entry would mix tasks, encoders or metrics.
     """
-    identity = ["task", "encoder", "source", "target", "metric"]
-    sides = [cells[cells["method"] == name] for name in (first, second)]
+    identity = [name for name in ("task", "encoder", "method", "source", "target", "metric") if name != axis]
+    sides = [cells[cells[axis] == name] for name in (first, second)]
     common = sides[0][identity].drop_duplicates().merge(sides[1][identity].drop_duplicates(), sort=False)
     if common.empty:
         raise ValueError(f"no cell is planned for both {first!r} and {second!r}: there is nothing to subtract")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from xlgrid.base.chains import first_mistakes
 from xlgrid.base.names import among
 from xlgrid.methods.variants import settings_of
+from xlgrid.pairs.built_in import BUILT_IN
 from xlgrid.results.naming import SEVERAL, Naming
 from xlgrid.study import groups, languages
 from xlgrid.study.grids import problems_of_copies
@@ -25,6 +26,11 @@ def problems(study: "Study") -> list[str]:
         (problem for code, entry in study.new_languages.items() for problem in entry.problems(code)),
         languages.problems(study),
         groups.problems(study),
+        (
+            f"pairs.{name}: this is the name of a built-in table: choose another name"
+            for name in study.pairs
+            if name in BUILT_IN
+        ),
         _entries(study),
         (problem for name, grid in study.grids.items() for problem in grid.problems(study, name)),
         problems_of_copies(study),

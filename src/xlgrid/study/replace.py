@@ -99,6 +99,9 @@ def _walk(value: Any, renames: Mapping[str, Rename]) -> Any:
         if key == "groups" and isinstance(item, dict):
             # The study's own groups: name -> languages.
             result[key] = {name: _renamed(members, renames["languages"]) for name, members in item.items()}
+        elif key == "pairs" and isinstance(item, dict):
+            # The study's tables of pairs: name -> table.
+            result[key] = item
         elif key in ("files", "modules") and isinstance(item, dict):
             # `files` of the text and `modules` of an X-MOD have languages as keys.
             result[key] = _renamed(item, renames["languages"])

@@ -21,6 +21,7 @@ from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods.variants import plain, settings_of
+from xlgrid.pairs.table import AnyPairs
 from xlgrid.products.choice import Choice
 from xlgrid.products.train import Run
 from xlgrid.results.claims import Claim
@@ -102,6 +103,11 @@ class Study(Strict):
     grids: dict[Name, Grid] = Field(
         min_length=1,
         description="name: a product of tasks, encoders, methods, sources, targets and seeds, which gives runs and cells",
+    )
+    pairs: dict[Name, AnyPairs] = Field(
+        {},
+        description="name: a table of values of pairs of a source and a target, such as distances, or the path of its "
+        "file; exhibits also know the tables `same-family`, `same-script` and `great-circle`, which need no file",
     )
     exhibits: dict[Name, AnyExhibit] = Field({}, description="name: a table or figure")
     claims: dict[Name, Claim] = Field({}, description="name: a statement, for example of a paper, which gets a verdict")

@@ -53,6 +53,6 @@ def test_published_numbers_of_a_study_that_comes_with_xlgrid_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    exhibits = load_plan("foroutan2023-mini").study.exhibits.values()
-    files = [Path(path) for exhibit in exhibits for path in exhibit.files(compare=True)]
+    study = load_plan("foroutan2023-mini").study
+    files = [Path(path) for exhibit in study.exhibits.values() for path in exhibit.files(study, compare=True)]
     assert files and [path for path in files if not path.is_file()] == []

@@ -61,7 +61,7 @@ class Parameters(Exhibit):
     def published_numbers(self) -> Published | None:
         return self.published
 
-    def files(self, compare: bool = False) -> list[str]:
+    def files(self, study: "Study", compare: bool = False) -> list[str]:
         return [str(self.published.path)] if self.published else []
 
     def encoders_read(self, study: "Study") -> list[Encoder]:

@@ -59,7 +59,7 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
                 continue
             exhibit.write_published(name, folder, exhibit.of_scores(foroutan, planned))
             comparison = pd.read_csv(folder / f"{name}-published.csv")
-            comparisons.append(comparison.assign(file=exhibit.files(compare=True)[0]))
+            comparisons.append(comparison.assign(file=exhibit.files(foroutan, compare=True)[0]))
     return pd.concat(comparisons)
 
 

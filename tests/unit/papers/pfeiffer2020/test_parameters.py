@@ -104,10 +104,11 @@ def test_a_file_that_is_not_there_is_told() -> None:
 
 
 def test_files_are_those_of_a_table_and_what_it_reads_is_known_to_the_rules() -> None:
-    exhibit = study(file="p/table").exhibit("added")
+    of_file = study(file="p/table")
+    exhibit = of_file.exhibit("added")
     render(study(file="p/table", names={"encoder": {"tiny": "theirs"}, "method": {"query": "qcross"}}))
     assert {path.suffix for path in Path("out").iterdir()} == set(exhibit.suffixes)
-    assert exhibit.files() == ["reference/p/table.csv"]
+    assert exhibit.files(of_file) == ["reference/p/table.csv"]
     assert not exhibit.is_compared
     assert exhibit.is_table
 

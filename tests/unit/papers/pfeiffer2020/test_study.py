@@ -103,7 +103,7 @@ def test_every_published_number_stands_beside_one_of_ours(
         frame = pd.concat([frame.assign(metric=kind, score=50.0, n=100) for kind in kinds])
         exhibit.write_published(name, tmp_path, exhibit.of_scores(study, frame))
         comparison = pd.read_csv(tmp_path / f"{name}-published.csv", keep_default_na=False)
-        file = Path(exhibit.files(compare=True)[0]).stem
+        file = Path(exhibit.files(study, compare=True)[0]).stem
         counts[file] += int((comparison["published"] != "").sum())
         marked[file] += int((comparison["contradiction"] != "").sum())
     own = {"table05.csv", "hyperparameters.csv", "contradictions.csv"}

@@ -211,7 +211,7 @@ def test_every_published_number_stands_beside_one_of_the_study(
         exhibit = study.exhibit(key)
         if exhibit.is_compared:
             numbers = compared(study, planned, key, tmp_path)
-            counts[Path(exhibit.files(compare=True)[0]).stem] += int((numbers["published"] != "").sum())
+            counts[Path(exhibit.files(study, compare=True)[0]).stem] += int((numbers["published"] != "").sum())
     rows_of_xmod = {key: number // 2 for key, number in ROWS.items() if key not in ("table03", "table07")}
     assert counts == (ROWS if name == "pfeiffer2022" else rows_of_xmod)
 

@@ -1,0 +1,94 @@
+"""What exhibits over pairs share: the tables that they name, and the mean score of each pair of a source and a target."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from xlgrid.base.names import among
+from xlgrid.exhibits.exhibit import OfCells
+from xlgrid.languages.sources import Source
+from xlgrid.pairs import PairValues, pair_values
+from xlgrid.pairs.built_in import BUILT_IN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from xlgrid.study.schema import Study
+
+
+class OverPairs(OfCells):
+    """An exhibit of the scores of pairs of a source and a target.
+
+    A cell whose target is a training language of its source says how hard the target is, and not how well the source
+    transfers. Such cells are left out, unless `in_language` is true.
+    """
+
+    in_language: bool = Field(
+        False, description="whether cells whose target is a training language of the source count"
+    )
+
+    @property
+    def tables(self) -> Mapping[str, Sequence[str]]:
+        """Key of the exhibit -> the tables of pairs that it names."""
+        return {}
+
+    @property
+    def _named(self) -> list[str]:
+        return [name for names in self.tables.values() for name in names]
+
+    def files(self, study: "Study", compare: bool = False) -> list[str]:
+        return [
+            *super().files(study, compare),
+            *(study.pairs[name].file for name in self._named if name in study.pairs),
+        ]
+
+    def settings(self, study: "Study") -> list[str]:
+        of_study = [study.pairs[name].model_dump_json() for name in self._named if name in study.pairs]
+        # The built-in tables follow from the facts about languages, and codes of a file from the study's languages.
+        facts = [study.group_facts([])] if self._named else []
+        return [*super().settings(study), *of_study, *facts]
+
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        yield from super().problems(study, axes)
+        for key, names in self.tables.items():
+            yield from among(key, "table of pairs", names, [*study.pairs, *BUILT_IN])
+
+    def values(self, study: "Study", name: str) -> PairValues:
+        """The values of a table of the study, or of a built-in one.
+
+        Raises:
+            FileNotFoundError, ValueError: see `xlgrid.pairs.pair_values`.
+        """
+        return pair_values(name, study.pairs, study.languages_used)
+
+    def transfers(self, cells: "pd.DataFrame") -> "pd.DataFrame":
+        """The selected cells that count, see `in_language`.
+
+        Raises:
+            ValueError: there are none.
+        """
+        from xlgrid.results import stats
+
+        chosen = stats.select(cells, self.select)
+        if not self.in_language:
+            pairs = zip(chosen["source"], chosen["target"], strict=True)
+            chosen = chosen[[target not in Source(source).parts for source, target in pairs]]
+        if chosen.empty:
+            raise ValueError(
+                "every selected target is a training language of its source: select others, or set `in_language: true`"
+            )
+        return chosen
+
+    def about(self, cells: "pd.DataFrame") -> list[str]:
+        """Sentences about the cells of the exhibit."""
+        from xlgrid.exhibits.drawing import sheet as printing
+
+        left_out = "Cells whose target is a training language of their source are left out."
+        return [*printing.about(cells), *([] if self.in_language else [left_out])]
+
+
+def without(what: str, number: int, total: int, examples: Sequence[Any] = ()) -> list[str]:
+    """A sentence about what is left out: `3 of 12 pairs have no value (en-qu, ...)`; none if nothing is."""
+    named = ", ".join(map(str, examples[:3])) + ", ..." * (len(examples) > 3)
+    return [f"{number} of {total} {what}{f' ({named})' if named else ''}."] if number else []

@@ -1,0 +1,283 @@
+"""Scores, or gains over a baseline, against a value of their pairs, such as the distance of the target."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from math import floor, log10
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from xlgrid.base.names import among
+from xlgrid.exhibits.exhibit import Rendering
+from xlgrid.exhibits.pairs.over import OverPairs, without
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from xlgrid.study.schema import Study
+
+# The width of the figure in inches, which is that of a column of a paper.
+WIDTH, HEIGHT = 3.3, 2.5
+
+
+class Scatter(OverPairs):
+    """A figure of the mean score of each source and target against a value of this pair, such as a distance. With
+    `baseline`, the score is the gain over a method or an encoder.
+
+    Each value of `lines` has points and a line. The slope of the line is that of the score on the value after an effect
+    of each source and of each target has been taken out, since some languages are hard from any source. Its interval
+    respects that languages recur, and is about pairs of languages as alike as those of the study
+    (`src/xlgrid/exhibits/pairs/regression.py`). The text of the figure has the slopes, and the CSV has the points.
+    """
+
+    kind: Literal["scatter"] = "scatter"
+    against: str = Field(description="a table of `pairs`, or same-family, same-script or great-circle: the x axis")
+    lines: Literal["task", "encoder", "method"] = Field("method", description="the axis whose values have a line each")
+    baseline: dict[Literal["encoder", "method"], str] = Field(
+        {}, max_length=1, description="an axis and its baseline, {method: full-ft}: the score is the gain over it"
+    )
+    is_table: ClassVar[bool] = False
+
+    @property
+    def tables(self) -> Mapping[str, Sequence[str]]:
+        return {"against": [self.against]}
+
+    @property
+    def selected(self) -> dict[str, tuple[Any, ...]]:
+        selected = super().selected
+        return selected | {axis: (*selected[axis], name) for axis, name in self.baseline.items() if axis in selected}
+
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        yield from super().problems(study, axes)
+        for axis, name in self.baseline.items():
+            yield from among(f"baseline.{axis}", axis, [name], axes[axis], study.defined_names[axis])
+            if name in self.select.get(axis, ()):
+                yield f"baseline.{axis}: `select` has {name}, too: leave it out there"
+
+    def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+        import pandas as pd
+
+        from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, number
+        from xlgrid.results import units
+
+        points, chosen = self._points(cells)
+        values = self.values(study, self.against)
+        points = points.assign(value=values.of(points["source"], points["target"]))
+        if points["value"].isna().all():
+            raise ValueError(f"against: {self.against} has no value for any source and target of the exhibit: add rows")
+        metrics = list(dict.fromkeys(chosen["metric"]))
+        unit = units.unit_of_difference(metrics)
+        quantity = units.quantity(metrics)
+        for axis, name in self.baseline.items():
+            quantity = units.with_unit(f"gain over {name}", unit)
+            chosen = chosen[chosen[axis] != name]
+        # A difference of the value that pairs do have: 1,000 km, or from another family to the same.
+        spread = points["value"].max() - points["value"].min()
+        per = 1.0 if spread in (0, 1) else 10.0 ** floor(log10(spread / 2))
+        fits = [self._fit(name, of_line, per) for name, of_line in points.groupby("line", sort=False)]
+        slope = f"slope ({f'{unit} ' * bool(unit)}per {per:,g})"
+        rows = []
+        for fit in fits:
+            known = fit["slope"] == fit["slope"]
+            ends = [number(fit[end], self.digits) for end in ("low", "high")]
+            interval = f"[{', '.join(ends)}]" if fit["low"] == fit["low"] else "(no interval)"
+            texts = {
+                slope: f"{number(fit['slope'], self.digits)} {interval}" if known else "–",
+                "r": number(fit["r"], 2) if fit["r"] == fit["r"] else "–",
+                "pairs": str(fit["pairs"]),
+                "sources": str(fit["sources"]),
+                "targets": str(fit["targets"]),
+            }
+            state = "complete" if fit["pairs"] == fit["planned"] else "incomplete" if fit["pairs"] else "missing"
+            hover = f"{fit['pairs']} of {fit['planned']} pairs"
+            rows += [
+                {self.lines: fit["line"], "column": column} | dict(zip(PRINTED, (text, state, hover), strict=True))
+                for column, text in texts.items()
+            ]
+        heads = [(column,) for column in texts]
+        sheet = Sheet(
+            self.title, self.caption, self._notes(points, chosen, fits), (self.lines,), heads, pd.DataFrame(rows)
+        )
+        data = points.merge(pd.DataFrame(fits)[["line", "slope", "low", "high"]].assign(per=per), on="line", sort=False)
+        columns = [
+            "source",
+            "target",
+            "value",
+            "mean",
+            "sd",
+            "n_seeds",
+            "n_seeds_expected",
+            "slope",
+            "low",
+            "high",
+            "per",
+        ]
+        draw = partial(
+            scatter,
+            points,
+            fits,
+            per=per,
+            lines=self.lines,
+            x=values.quantity,
+            y=quantity,
+            zero=bool(self.baseline),
+            title=self.title,
+        )
+        return Rendering(sheet, data.rename(columns={"line": self.lines})[[self.lines, *columns]], draw)
+
+    def _points(self, cells: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame"]:
+        """A row for each line, source and target with the statistics of `stats.over_seeds`; and the cells behind them."""
+        import pandas as pd
+
+        from xlgrid.results import stats
+
+        both = {axis: (*self.select[axis], name) for axis, name in self.baseline.items() if axis in self.select}
+        chosen = self.model_copy(update={"select": {**self.select, **both}}).transfers(cells)
+        if not self.baseline:
+            entries = stats.entries(chosen, [self.lines, "source"], "target")
+            return entries.rename(columns={"column": "target", self.lines: "line"}), chosen
+        [(axis, baseline)] = self.baseline.items()
+        parts = []
+        for name, of_line in chosen[chosen[axis] != baseline].groupby(self.lines, sort=False):
+            other = chosen[chosen[axis] == baseline]
+            other = other if axis == self.lines else other[other[self.lines] == name]
+            first, *more = dict.fromkeys(of_line[axis])
+            if more:
+                raise ValueError(f"lines: line {name} has several {axis}s ({first}, {more[0]}): select one of them")
+            _, entries = stats.method_differences(pd.concat([of_line, other]), str(first), baseline, axis)
+            parts.append(entries.assign(line=name))
+        if not parts:
+            raise ValueError(f"baseline: every selected cell is one of {baseline}: select others to compare with it")
+        return pd.concat(parts, ignore_index=True).rename(columns={"column": "target"}), chosen
+
+    def _fit(self, name: Any, points: "pd.DataFrame", per: float) -> dict[str, Any]:
+        """The slope of one line and its interval, for a difference `per` of the value, and what it is computed from."""
+        import numpy as np
+
+        from xlgrid.exhibits.pairs.regression import slope
+
+        known = points[points["mean"].notna() & points["value"].notna()]
+        counts = {"pairs": len(known), "planned": len(points)}
+        counts |= {f"{axis}s": known[axis].nunique() for axis in ("source", "target")}
+        fit = slope(list(known["source"]), list(known["target"]), known["value"], known["mean"])
+        ends = {key: per * float(getattr(fit, key)) if fit else np.nan for key in ("slope", "low", "high")}
+        varied = len(known) > 1 and known["value"].std() > 0 and known["mean"].std() > 0
+        r = float(np.corrcoef(known["value"], known["mean"])[0, 1]) if varied else np.nan
+        return {"line": name, "r": r, "effects": bool(fit and fit.effects)} | ends | counts
+
+    def _notes(self, points: "pd.DataFrame", cells: "pd.DataFrame", fits: Sequence[Mapping[str, Any]]) -> str:
+        notes = self.about(cells)
+        if self.baseline:
+            [(axis, name)] = self.baseline.items()
+            notes.append(f"The gain is the score minus that of {axis} {name}, over the cells and seeds that both have.")
+        by_pair = points.drop_duplicates(["source", "target"])
+        unknown = by_pair[by_pair["value"].isna()]
+        named = [f"{source} to {target}" for source, target in zip(unknown["source"], unknown["target"], strict=True)]
+        notes += without(f"pairs have no value in {self.against} and are left out", len(unknown), len(by_pair), named)
+        notes += without(
+            "means lack all of their seeds and are left out", int(points["mean"].isna().sum()), len(points)
+        )
+        short = (points["n_seeds"] > 0) & (points["n_seeds"] < points["n_seeds_expected"])
+        notes += without("points are of fewer seeds than planned", int(short.sum()), len(points))
+        if any(fit["effects"] for fit in fits):
+            notes.append(
+                "Slope: ordinary least squares with an effect of each source and of each target; in brackets, its 95 % "
+                "interval, which respects that languages recur. r: Pearson's correlation of the points, without effects."
+            )
+        elif any(fit["slope"] == fit["slope"] for fit in fits):
+            notes.append(
+                "Slope: ordinary least squares, since one side has a single language; in brackets, its 95 % interval. r: "
+                "Pearson's correlation."
+            )
+        if any(fit["slope"] == fit["slope"] and fit["low"] != fit["low"] for fit in fits):
+            notes.append("No interval: the pairs are too few; six languages as both sources and targets are enough.")
+        if any(fit["pairs"] and fit["slope"] != fit["slope"] for fit in fits):
+            notes.append("–: the pairs are too few for a slope, or the value does not vary within sources and targets.")
+        return " ".join(notes)
+
+
+def scatter(
+    points: "pd.DataFrame",
+    fits: Sequence[Mapping[str, Any]],
+    *,
+    per: float,
+    lines: str,
+    x: str,
+    y: str,
+    zero: bool = False,
+    title: str = "",
+) -> "Axes":
+    """A point for each pair and a line for each fit, with its interval as a band; returns the axes.
+
+    A line passes through the mean of its points. A point of fewer seeds than planned is hollow.
+
+    Args:
+        points: the columns `line`, `value`, `mean`, `n_seeds`, `n_seeds_expected`.
+        fits: for each line, `line`, and `slope`, `low` and `high` for a difference `per` of the value.
+        lines: the title of the legend.
+        x, y: the labels of the axes.
+        zero: whether to draw a line at 0.
+    """
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    from xlgrid.exhibits.drawing import plots
+
+    ax = plots.axes_at(Figure(figsize=(WIDTH, HEIGHT), dpi=plots.DPI), 0, 0, WIDTH, HEIGHT)
+    # Where the value is a yes or no, the points of each line are beside those of the others.
+    apart = 0.05 if set(points["value"].dropna()) <= {0.0, 1.0} else 0.0
+    if zero:
+        ax.axhline(0, color=plots.INK, linewidth=0.8, zorder=1)
+    for at, fit in enumerate(fits):
+        colour, marker = plots.COLOURS[at % len(plots.COLOURS)], plots.MARKERS[at % len(plots.MARKERS)]
+        of_line = points[points["line"] == fit["line"]].dropna(subset=["value", "mean"])
+        across, up = of_line["value"].to_numpy(float), of_line["mean"].to_numpy(float)
+        full = (of_line["n_seeds"] >= of_line["n_seeds_expected"]).to_numpy()
+        look: Any = {"marker": marker, "s": 14, "linewidths": 0.7, "edgecolors": colour, "zorder": 2}
+        beside = across + apart * (at - (len(fits) - 1) / 2)
+        ax.scatter(beside[full], up[full], facecolors=colour, alpha=0.55, **look)
+        ax.scatter(beside[~full], up[~full], facecolors="none", **look)
+        dash = plots.DASHES[at % len(plots.DASHES)]
+        # Without points, the legend still has the line.
+        ends = np.array([across.min(), across.max()]) if len(across) else np.array([])
+        middle = (across.mean(), up.mean()) if len(across) else (0, 0)
+        drawn = ends if fit["slope"] == fit["slope"] else ends[:0]
+        rise = (drawn - middle[0]) / per
+        line_look: Any = {"color": colour, "marker": marker, "markersize": 4, "label": fit["line"]}
+        # The line has a pale edge, which sets it off from the points.
+        ax.plot(drawn, middle[1] + rise * fit["slope"], "-", color="white", linewidth=3, zorder=3)
+        ax.plot(drawn, middle[1] + rise * fit["slope"], dash, linewidth=1.6, zorder=4, **line_look)
+        if len(drawn):
+            fan = np.linspace(drawn[0], drawn[1], 50)
+            low, high = (middle[1] + (fan - middle[0]) / per * fit[end] for end in ("low", "high"))
+            ax.fill_between(fan, low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
+    known = points["value"].dropna()
+    spare = 0.04 * (known.max() - known.min()) or 0.5
+    spare += apart * len(fits) / 2
+    ax.set(xlabel=x, ylabel=y, xlim=(known.min() - spare, known.max() + spare))
+    if apart:
+        ax.set_xticks([0, 1], ["0", "1"])
+    elif known.max() >= 1000:
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.locator_params(axis="x", nbins=5)
+    if points["mean"].isna().all():
+        ax.text(0.5, 0.5, "no complete seed", transform=ax.transAxes, ha="center", va="center")
+    ax.grid(axis="y", color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(
+        title=lines,
+        loc="upper left",
+        bbox_to_anchor=(-0.12, -0.2),
+        ncols=2,
+        frameon=False,
+        alignment="left",
+        fontsize=8,
+        title_fontsize=8,
+        handlelength=2.6,
+    )
+    if title:
+        ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    return ax
