@@ -11,9 +11,7 @@ from seqeval.metrics import f1_score
 from seqeval.scheme import BILOU, IOBES
 from sklearn.metrics import accuracy_score
 
-from xlgrid.heads import metric
-from xlgrid.heads.schemes import scheme_of
-from xlgrid.heads.token import span_outcome
+from xlgrid.heads import HEADS
 from xlgrid.papers.luo2021.seq2seq.bleu import CORPUS_BLEU, statistics, tokenizer_of, unavailable
 
 WORDS = {
@@ -31,20 +29,19 @@ def accuracy(rng: random.Random) -> tuple[float, float]:
     """Accuracy of up to 50 predictions of four classes, here and by scikit-learn."""
     gold = rng.choices(range(4), k=rng.randint(1, 50))
     predicted = [label if rng.random() < 0.6 else rng.randrange(4) for label in gold]
-    own = metric("accuracy").score([int(guess == label) for guess, label in zip(predicted, gold, strict=True)])
+    own = HEADS["sequence"].metric("abcd", "accuracy").score([*map(list, zip(gold, predicted, strict=True))])
     return own, 100 * float(accuracy_score(gold, predicted))
 
 
 def span_f1(letters: str) -> Callable[[random.Random], tuple[float, float]]:
     """F1 of the spans of ten sentences, here and by seqeval in the mode for the scheme. Most labels are no valid sequence."""
     labels = ("O", *(f"{letter}-{kind}" for kind in ("PER", "LOC") for letter in letters))
-    scheme = scheme_of(labels)
-    assert scheme is not None
+    metric = HEADS["token"].metric(labels, "f1")
 
     def pair(rng: random.Random) -> tuple[float, float]:
         gold = [rng.choices(range(len(labels)), k=rng.randint(1, 9)) for _ in range(10)]
         predicted = [[label if rng.random() < 0.8 else rng.randrange(len(labels)) for label in row] for row in gold]
-        own = metric("f1").score([span_outcome(scheme, labels, *rows) for rows in zip(predicted, gold, strict=True)])
+        own = metric.score([*map(list, zip(gold, predicted, strict=True))])
         named = [[[labels[number] for number in row] for row in rows] for rows in (gold, predicted)]
         return own, 100 * float(f1_score(*named, **SCHEMES[letters]))
 

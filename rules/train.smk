@@ -76,11 +76,12 @@ rule merge:
         members=lambda w, input: [f"--member={path}" for path in input.members],
         start=lambda w, input: [f"--start={path}" for path in input.start],
         tokens=lambda w, input: [f"--tokens={path}" for path in input.tokens],
+        dev=lambda w, input: [f"--dev={path}" for path in input.dev],
     shell:
         r"""
         xlgrid merge --recipe {params.recipe:q} \
             --encoder {params.encoder:q} \
-            {params.members:q} {params.start:q} {params.tokens:q} \
+            {params.members:q} {params.start:q} {params.tokens:q} {params.dev:q} \
             --output {params.folder:q} 2>{log:q}
         """
 

@@ -75,6 +75,22 @@ def test_a_file_that_a_page_names_exists(page: str) -> None:
     assert missing == []
 
 
+STUDIES_OF_PAGES = [
+    pytest.param(block, id=f"{page}-{number}")
+    for page in PAGES
+    # A page about a package of the reader's shows a study that needs this package.
+    if "entry-points" not in text(page)
+    for number, block in enumerate(re.findall(r"^```yaml\n(.*?)^```", text(page), re.MULTILINE | re.DOTALL))
+    if {"title", "grids"} <= (keys := yaml.safe_load(block)).keys() and keys.get("extends", "demo") in STUDIES
+]
+
+
+@pytest.mark.parametrize("block", STUDIES_OF_PAGES)
+def test_a_study_on_a_page_has_no_mistakes(block: str, tmp_path: Path) -> None:
+    (tmp_path / "page.yaml").write_text(block)
+    assert load_plan(tmp_path / "page.yaml").cells
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages as `make docs` builds them: an unknown link or anchor, and a page outside the menu, is an error."""

@@ -118,6 +118,8 @@ COMMANDS = (
             json.dumps(
                 dict.fromkeys(
                     (
+                        "head",
+                        "labels",
                         "scores",
                         "outcomes",
                         "metric",

@@ -108,3 +108,16 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     study["training"][0]["set"]["lr"] = 0.5
     (copy / "studies" / "demo.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     assert planned(copy, LARGE)["train"] == 4, "the settings of the files are recorded"
+
+
+@pytest.mark.slow
+def test_a_study_extends_a_file_outside_of_studies_by_its_path(tmp_path: Path) -> None:
+    folder = project(tmp_path, small())
+    (folder / "shared").mkdir()
+    (folder / "studies" / "demo.yaml").rename(folder / "shared" / "base.yaml")
+    write(folder, extends="../shared/base.yaml")
+    jobs, studies = dry_run(folder, REPORT)
+    assert (jobs["pretrain"], jobs["train"], jobs["evaluate"]) == (2, 4 + 1, 14 + 3)
+    assert {study for study, _ in studies} == {"own", "base"}
+    # A file of the extended study may be asked for by its own path.
+    assert "evaluate" in planned(folder, "results/base/cells/ner/mini-xlmr/full-ft/qa1/qa2/seed1.json")

@@ -31,7 +31,12 @@ def study() -> dict[str, Any]:
     content["training"] = [*first()["training"], {"when": {"task": "mlm"}, "set": {"keep": "last"}}]
     content["grids"]["all"]["method"].append("alone")
     content["grids"]["soup"]["source"] = ["qa1"]
-    content["grids"]["both"]["seed"] = [1]
+    each = [{"method": "full-ft", "source": "each"}, {"method": "full-ft", "source": "qa1"}]
+    tried = {"by": "average", "of": each, "weights": [[1, 0], [0, 1], [1, 1]]}
+    content["methods"]["chosen"] = {"base": "full-ft", "merge": tried}
+    fisher = {"by": "fisher", "options": {"examples": 5}, "of": each[:1]}
+    content["methods"]["fisher"] = {"base": "full-ft", "merge": fisher}
+    content["grids"]["both"] |= {"seed": [1], "method": ["full-ft", "both", "chosen", "fisher"]}
     return content
 
 
@@ -40,7 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("merging"), first(), "first")
     write(folder, study(), "merged")
     # Three targets have a merge each; the others are for all targets.
-    assert planned(folder, REPORT)["merge"] == 3 + 3
+    assert planned(folder, REPORT)["merge"] == 3 + 5
     make(folder, REPORT)
     return folder
 
@@ -104,13 +109,34 @@ def test_a_language_vector_is_added_to_a_task_vector_for_each_target(built: Path
 def test_a_merge_is_shown_with_its_members_and_without_steps(built: Path) -> None:
     record = json.loads((built / RUNS / "ner/mini-xlmr/soup/qa1/seed1/run.json").read_text())
     assert record["steps"] == 0 and record["seconds"] > 0
-    assert [member["weight"] for member in record["members"]] == [0.5, 0.5]
+    assert record["recipe"]["derived"]["weights"] == [[0.5, 0.5]]
     runs = [f"{FIRST}/ner/mini-xlmr/full-ft/qa1/seed1", f"{RUNS}/ner/mini-xlmr/full-ft/qa1/seed2"]
     assert [member["run"] for member in record["members"]] == runs
     digests = [json.loads((built / run / "run.json").read_text())["digest"] for run in runs]
     assert [member["digest"] for member in record["members"]] == digests
     assert "lang-task" in (built / REPORT).read_text()
     succeeds(built, "xlgrid status merged", "xlgrid cost merged", "xlgrid check merged")
+
+
+def test_the_chosen_weights_have_the_best_score_on_the_dev_sets_of_both_sources(built: Path) -> None:
+    record = json.loads((built / RUNS / "ner/mini-xlmr/chosen/qa1+qb1/seed1/run.json").read_text())
+    scores = [each["score"] for each in record["tried"]]
+    assert len(scores) == 3 and record["dev_score"] == max(scores)
+    assert record["weights"] == record["recipe"]["derived"]["weights"][scores.index(max(scores))]
+    read = [json.loads((built / run["run"] / "run.json").read_text())["n_dev"] for run in record["members"]]
+    # Parallel sources share the examples of a mix.
+    assert record["n_dev"] == read[0] == read[1]
+
+
+def test_a_fisher_weighted_mean_lies_between_its_members(built: Path) -> None:
+    one, other = delta(built, "ner/mini-xlmr/full-ft/qa1/seed1", FIRST), delta(built, "ner/mini-xlmr/full-ft/qb1/seed1")
+    mean = delta(built, "ner/mini-xlmr/both/qa1+qb1/seed1")
+    merged = delta(built, "ner/mini-xlmr/fisher/qa1+qb1/seed1")
+    for name, tensor in merged.items():
+        assert (tensor >= one[name].minimum(other[name]) - 1e-6).all() and (
+            tensor <= one[name].maximum(other[name]) + 1e-6
+        ).all()
+    assert not all(tensor.equal(mean[name]) for name, tensor in merged.items())
 
 
 def test_a_changed_member_makes_its_merges_again_and_no_other_run(built: Path) -> None:

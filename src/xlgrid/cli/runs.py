@@ -71,14 +71,15 @@ def merge(
     output: Output,
     start: Annotated[Path | None, typer.Option(help="the MLM run with which these runs begin")] = None,
     tokens: Annotated[list[Path] | None, typer.Option(help="tokens that the operation reads, in this order")] = None,
+    dev: Annotated[list[Path] | None, typer.Option(help="tokens that choose among weights, in this order")] = None,
 ) -> None:
-    """Merge runs into one run, without training. Repeat --member for each run."""
+    """Merge runs into one run, without training. Repeat --member, --tokens and --dev for each file."""
     from xlgrid.merging.merge import merge as merge_runs
     from xlgrid.training.recipe import Recipe
 
     folders = [folder_of(path) for path in member]
     begun = start and folder_of(start)
-    merge_runs(Recipe.model_validate_json(recipe), folder_of(encoder), folders, output, begun, tokens or [])
+    merge_runs(Recipe.model_validate_json(recipe), folder_of(encoder), folders, output, begun, tokens or [], dev or [])
 
 
 def evaluate(

@@ -75,7 +75,7 @@ def evaluate(
     stack = trained.stack(model, method, data, recipe.task, language)
     # Some methods sample attention masks in evaluation, too.
     torch.manual_seed(recipe.seed)
-    results = _results(model, method, data, recipe.training)
+    results = _results(model, method, data, recipe.training, recipe.metric)
     cell = {
         **finished.identity,
         **identity,
@@ -125,16 +125,24 @@ def _read(tokens: str | Path, target: Target) -> Tokens:
     return data
 
 
-def _results(model: "PreTrainedModel", method: Method, data: Tokens, settings: Training) -> dict[str, Any]:
-    """The entries of a cell that its evaluation computes."""
+def _results(
+    model: "PreTrainedModel", method: Method, data: Tokens, settings: Training, name: str | None = None
+) -> dict[str, Any]:
+    """The entries of a cell that its evaluation computes. Any metric can be computed from them later.
+
+    Args:
+        name: the main metric; None: that of the head.
+    """
     arguments = trained.placed(model, settings)
     head = ALL_HEADS.find(data.head)
     first_token.read_first_token(model, head)
     outcomes = prediction.outcomes_on(model, method, data, *arguments)
-    metrics = head.metrics(data.label_names)
+    metric = head.metric(data.label_names, name)
     return {
-        "scores": {metric.name: metric.score(outcomes) for metric in metrics},
-        "metric": {"name": metrics[0].name, "implementation": head.implementation(data)},
+        "head": head.name,
+        "labels": list(data.label_names),
+        "scores": {metric.name: metric.score(outcomes), **head.listed(data, outcomes)},
+        "metric": {"name": metric.name, "implementation": head.implementation(data, metric)},
         "n": len(outcomes),
         "chance": head.chance(data),
         **head.counts(data, outcomes),

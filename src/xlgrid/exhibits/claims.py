@@ -51,7 +51,8 @@ def render(study: "Study", planned: Sequence[Cell], folder: str | Path) -> None:
         )
     of_claims = {name: terms(name, claim, planned, study.belongs) for name, claim in study.claims.items()}
     metrics = {name: claim.metric for name, claim in study.claims.items() if claim.metric}
-    judged = verdicts.judge(study.claims, verdicts.measure(of_claims, metrics))
+    main = {task: names[0] for task, names in study.metrics.items()}
+    judged = verdicts.judge(study.claims, verdicts.measure(of_claims, metrics, main))
     oracles = {name for name, each in of_claims.items() if any(study.is_oracle(term.cell.run) for term in each)}
     marks = [
         f" {ORACLE} oracle: some settings were chosen on the dev sets of targets" * (name in oracles)

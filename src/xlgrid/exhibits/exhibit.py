@@ -266,7 +266,8 @@ class OfCells(Exhibit):
             axis: [str(value) for value in values if value in self.selected.get(axis, values)]
             for axis, values in study.order.items()
         }
-        return [*super().settings(study), json.dumps(order)]
+        main = {task: name for task, name in study.main_metrics.items() if task in order.get("task", ())}
+        return [*super().settings(study), json.dumps(order), *([json.dumps(main)] if main else [])]
 
     @property
     def shows_checkpoints(self) -> bool:
@@ -358,10 +359,13 @@ class OfCells(Exhibit):
         metrics = plan.study.metrics
         if not self.names_metric:
             metrics = {task: names[:1] for task, names in metrics.items()}
-        known = plan.study.facts
-        cells = self.cells(plan.cells, known)
+        elif chosen := self.select.get("metric"):
+            known = {name: {*entry.task.all_metrics} for name, entry in plan.study.tasks.items()}
+            metrics = {task: tuple(str(name) for name in chosen if name in known[task]) for task in metrics}
+        facts = plan.study.facts
+        cells = self.cells(plan.cells, facts)
         named = {
-            (encoder, method): {fact: known_of(cell, known)[fact] for fact in self.facts}
+            (encoder, method): {fact: known_of(cell, facts)[fact] for fact in self.facts}
             for (encoder, method), cell in {(cell.encoder, cell.method): cell for cell in cells}.items()
         }
         expected = (

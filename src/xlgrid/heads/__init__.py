@@ -3,13 +3,15 @@
 `ALL_HEADS` also finds the heads that installed packages declare as entry points of the group `xlgrid.heads`.
 """
 
+from dataclasses import replace
+
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.heads.choice import ChoiceHead
 from xlgrid.heads.embed import EmbedHead, MiningHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
-from xlgrid.heads.metrics import Metric
+from xlgrid.heads.metrics import LABEL, Metric
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
@@ -43,14 +45,16 @@ __all__ = ["ALL_HEADS", "HEADS", "Head", "metric"]
 
 
 def metric(name: str) -> Metric:
-    """The metric with a name, among the metrics of all heads.
+    """A metric with this name, among the metrics of all heads: its unit, and whether higher is better.
+
+    The score of a cell needs the labels of its task: `Head.metric` returns the metric that computes it.
 
     Raises:
         ValueError: no head has a metric with this name; the message has the nearest name.
     """
-    metrics = {metric.name: metric for head in ALL_HEADS.known() for metric in head.all_metrics}
-    if name not in metrics:
-        metrics |= {metric.name: metric for key in ALL_HEADS.names() for metric in ALL_HEADS.find(key).all_metrics}
-    if name not in metrics:
-        raise ValueError(unknown("metric", name, metrics))
-    return metrics[name]
+    of_any_label = "".join(name.partition(LABEL)[:2])
+    for heads in (ALL_HEADS.known(), map(ALL_HEADS.find, ALL_HEADS.names())):
+        metrics = {metric.name: metric for head in heads for metric in head.all_metrics}
+        if found := metrics.get(name) or metrics.get(of_any_label):
+            return found if found.name == name else replace(found, name=name)
+    raise ValueError(unknown("metric", name, metrics))

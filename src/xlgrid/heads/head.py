@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
-from xlgrid.base.names import missing_column
+from xlgrid.base.names import missing_column, unknown
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.forms import Normalized, in_form
@@ -87,6 +87,8 @@ class Head(ABC):
     modules: ClassVar[tuple[str, ...]] = ()  # the modules of these models that an encoder may come without
     # The model has one output per label, so that other labels need another model
     output_per_label: ClassVar[bool] = False
+    # The column of a tokens file with the label of each row, by which samples can be balanced; "" for other heads
+    class_column: ClassVar[str] = ""
     # The head reads the first token of the encoder's last layer, and no other
     reads_first_token: ClassVar[bool] = False
     # The share of tokens at which a language model's output embeddings are computed
@@ -99,7 +101,7 @@ class Head(ABC):
     loss_names: tuple[str, ...] = ("loss",)  # the names of `losses`
     allows_smoothing: ClassVar[bool] = True  # the loss is a cross entropy, and can spread probability over all classes
     label_smoothing: float = 0.0  # the share of each label's probability that the loss spreads over all classes
-    all_metrics: ClassVar[tuple[Metric, ...]]  # the metrics of all tasks with the head
+    all_metrics: ClassVar[tuple[Metric, ...]]  # the metrics of all tasks with the head, before they know its labels
     # The settings of tokens and of evaluation, which are among the options of a task
     options: ClassVar[type[Strict]] = NoOptions
 
@@ -469,13 +471,27 @@ class Head(ABC):
     # Metrics
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        """The metrics, among `all_metrics`, of a task with these labels. The first one chooses checkpoints, and tables
-        show it by default."""
-        return self.all_metrics
+        """All metrics of a task with these labels. The first one is the main metric of a task that names no other."""
+        return tuple(each for metric in self.all_metrics for each in metric.of(labels))
 
-    def implementation(self, tokens: Tokens) -> str:
-        """The implementation and the definition of the main metric for these data, which cells record."""
-        return self.metrics(tokens.label_names)[0].implementation
+    def metric(self, labels: Sequence[str], name: str | None = None) -> Metric:
+        """The metric with a name, among the metrics of a task with these labels; None: the first one.
+
+        Raises:
+            ValueError: there is no metric with this name; the message has the nearest name.
+        """
+        metrics = {metric.name: metric for metric in self.metrics(labels)}
+        if name and name not in metrics:
+            raise ValueError(unknown("metric", name, metrics))
+        return metrics[name] if name else next(iter(metrics.values()))
+
+    def listed(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, float]:
+        """The scores that a cell lists."""
+        return {each.name: each.score(outcomes) for each in self.metrics(tokens.label_names) if each.is_listed}
+
+    def implementation(self, tokens: Tokens, metric: Metric) -> str:
+        """The implementation and the definition of a metric for these data, which cells record."""
+        return metric.implementation
 
 
 def without_labels(batch: "Batch") -> tuple["Batch", "torch.Tensor"]:

@@ -2,12 +2,18 @@
 
 The head defines the outcome of an example:
 
-- 0 or 1 for a sequence or a choice;
-- `[correct, labelled]` for the accuracy of tokens;
+- `[gold, predicted]`, the numbers of two labels, for a sequence or a choice;
+- `[gold, predicted]`, two lists with the number of a label for each word, for labels of words;
+- `[gold, predicted]`, two lists of the numbers of labels, for several labels of a row;
+- `[gold, predicted]`, two numbers, for a regression;
+- 0 or 1 for a retrieved sentence, and `[correct, masked]` for the accuracy of masked tokens;
 - `[negative log-likelihood, masked]` for the perplexity of masked tokens;
-- `[true positives, false positives, false negatives]` for the F1 of labelled spans, of chunks or of mined pairs;
+- `[true positives, false positives, false negatives]` for the F1 of mined pairs;
 - `[F1, exact match]`, each from 0 to 1, for the answer to a question;
 - ten statistics for the BLEU of a sentence.
+
+A metric is a `Ratio` of two sums over examples, a function of a confusion matrix (`xlgrid.heads.classification`), or a
+function of all outcomes at once (`OfAll`).
 """
 
 import math
@@ -22,7 +28,9 @@ from numpy.typing import NDArray
 
 # The number of draws of examples from which a bootstrap estimates a variance.
 DRAWS = 1000
-Outcome = int | list[int] | list[float]
+# What separates a metric from the label that it is about, as in `f1:positive`.
+LABEL = ":"
+Outcome = int | list[int] | list[float] | list[list[int]]
 # The amounts that an example adds to the numerator and to the denominator of a ratio.
 Share = tuple[float, float]
 
@@ -36,12 +44,24 @@ class Metric(ABC):
         implementation: the module of the computation and the definition that it follows; cells record it.
         unit: "%" or, for a metric without a unit, "".
         higher_is_better: whether higher scores are better.
+        is_reported: whether exhibits, the report and exports show the metric of a task that names no metric of its own.
+            Other metrics are shown where they are named.
     """
 
     name: str
     implementation: str
     unit: str = field(default="%", kw_only=True)
     higher_is_better: bool = field(default=True, kw_only=True)
+    is_reported: bool = field(default=True, kw_only=True)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether cells list the score. Cells do not list the scores of single labels, such as `f1:positive`."""
+        return LABEL not in self.name
+
+    def of(self, labels: Sequence[str]) -> "tuple[Metric, ...]":
+        """The metrics of a task with these labels: this one, or one for each label if the name ends in a colon."""
+        return (self,)
 
     @abstractmethod
     def score(self, outcomes: Iterable[Outcome]) -> float:
@@ -174,19 +194,8 @@ def _f1(outcome: list[int]) -> Share:
 
 ACCURACY = Ratio(
     "accuracy",
-    "xlgrid.heads.metrics: correct / all (of a token task: of the first pieces of words)",
+    "xlgrid.heads.metrics: correct / all",
     _accuracy,
-)
-SPAN_F1 = Ratio(
-    "f1",
-    "xlgrid.heads.token: micro-averaged F1 of exact spans",
-    _f1,
-)
-CHUNK_F1 = Ratio(
-    "chunk-f1",
-    "xlgrid.heads.token_chunks: micro-averaged F1 of runs of words with one label, as XTREME takes it from seqeval "
-    "0.0.12",
-    _f1,
 )
 SQUAD_F1 = Ratio(
     "squad-f1",

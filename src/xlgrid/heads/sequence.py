@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.base.names import unknown
+from xlgrid.heads.classification import ROWS, classification
 from xlgrid.heads.encoding import Encoding
 from xlgrid.heads.head import Head, TaskColumns, written
-from xlgrid.heads.metrics import ACCURACY
+from xlgrid.heads.metrics import Metric
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
 
 class RowHead(Head):
-    """A label for each row. The outcome of an example is 1 if the predicted label is right, and 0 otherwise."""
+    """A label for each row. The outcome of an example is `[gold, predicted]`, the numbers of two labels."""
 
     modules = ("pooler", "pre_classifier", "classifier", "classification_head")
-    all_metrics = (ACCURACY,)
+    all_metrics: ClassVar[tuple[Metric, ...]] = classification(ROWS)
     reads_first_token = True
+    class_column = "label"
 
     def labelled(self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]) -> "pa.Array":
         """The target column as text, after labels of the source are translated."""
@@ -47,14 +49,18 @@ class RowHead(Head):
 
     def predict(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
-    ) -> list[int]:
+    ) -> list[list[int]]:
         logits, labels = self.scores(model, batch)
-        right: list[int] = (logits.argmax(-1) == labels).int().tolist()
-        return right
+        predicted = logits.argmax(-1)
+        return [[*pair] for pair in zip(labels.tolist(), predicted.tolist(), strict=True)]
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
-        """The accuracy if the most frequent label is predicted for all rows."""
-        return {ACCURACY.name: ACCURACY.score(most_frequent(tokens.columns["label"]).astype(int).tolist())}
+        """The scores if the most frequent label is predicted for all rows."""
+        labels = tokens.columns["label"]
+        majority = int(np.bincount(labels).argmax())
+        outcomes = [[label, majority] for label in labels.tolist()]
+        metrics = (each for metric in RowHead.all_metrics for each in metric.of(tokens.label_names))
+        return {each.name: score for each in metrics if (score := each.score(outcomes)) or each.is_listed}
 
 
 class SequenceHead(RowHead):
@@ -76,11 +82,6 @@ class SequenceHead(RowHead):
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
         columns = encoding.cut([table[column].to_pylist() for column in task.inputs], task.inputs[-1])
         return columns | {"label": [task.labels.index(label) for label in table[task.target].to_pylist()]}
-
-
-def most_frequent(labels: Ints) -> np.ndarray:
-    """Whether each of some labels is the most frequent label, or the first of several most frequent ones."""
-    return labels == np.bincount(labels).argmax()
 
 
 def check_names(names: Sequence[Any], task: TaskColumns, where: str, first_row: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.base.names import unknown
+from xlgrid.heads.classification import LABEL, WORDS, Cases, accuracy, classification, measure, measures
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, written
-from xlgrid.heads.metrics import ACCURACY, SPAN_F1, Metric, Outcome
+from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.schemes import Scheme, Span, scheme_of
 from xlgrid.heads.tokens import Tokens
 
@@ -24,8 +26,60 @@ if TYPE_CHECKING:
 class Words(NamedTuple):
     """The label numbers of the words in a row."""
 
-    predicted: list[int]
     gold: list[int]
+    predicted: list[int]
+
+
+def types(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The types of spans among labels, which follow a scheme, in their order."""
+    scheme = scheme_of(labels)
+    return tuple(dict.fromkeys(kind for label in labels if scheme and (kind := scheme.tag(label).type)))
+
+
+def spans_of(labels: tuple[str, ...]) -> Callable[[Sequence[str]], set[Span]]:
+    """A function that returns the spans of a sentence, from the labels of its words."""
+    scheme = scheme_of(labels)
+    assert scheme
+    return scheme.spans
+
+
+def span_cases(
+    noun: str,
+    classes: Callable[[tuple[str, ...]], tuple[str, ...]] = types,
+    spans: Callable[[tuple[str, ...]], Callable[[Sequence[str]], set[Span]]] = spans_of,
+    is_typed: bool = True,
+) -> Cases:
+    """Spans as the cases of a metric. An outcome is `[gold, predicted]`, the label numbers of the words of a sentence.
+
+    Args:
+        classes, spans: functions that return the types of spans, and the function `spans_of`, for the labels of a task.
+        is_typed: whether spans of different types are different.
+    """
+
+    def count(outcomes: Sequence[Any], labels: tuple[str, ...]) -> np.ndarray:
+        find, number = spans(labels), {kind: at for at, kind in enumerate(classes(labels) if is_typed else ())}
+        counts = np.zeros((len(outcomes), len(number) if is_typed else 1, 3), np.int32)
+        for example, sides in enumerate(outcomes):
+            gold, predicted = (
+                {(number.get(kind, 0), *place) for kind, *place in find([labels[at] for at in side])} for side in sides
+            )
+            for column, found in enumerate((gold & predicted, gold, predicted)):
+                for kind, *_ in found:
+                    counts[example, kind, column] += 1
+        return counts
+
+    return Cases(noun, classes if is_typed else lambda labels: ("",), count)
+
+
+SPANS, UNTYPED = span_cases("spans"), span_cases("spans without their types", is_typed=False)
+_SEQEVAL = "seqeval's {measure}_score(average={average!r}, zero_division=0)"
+SPAN_METRICS: tuple[Metric, ...] = (
+    measure("f1", "micro", "f1", SPANS, _SEQEVAL.format(measure="f1", average="micro"), is_reported=True),
+    *(each for each in measures(SPANS, _SEQEVAL, micro="") if each.name != "f1"),
+    measure("untyped-f1", "micro", "f1", UNTYPED, "seqeval's f1_score with one type for all spans"),
+    measure(f"f1-without{LABEL}", "micro", "f1", SPANS, "seqeval's f1_score with O for a type", only=False),
+    accuracy(WORDS, is_reported=False),
+)
 
 
 class TokenHead(Head):
@@ -35,14 +89,14 @@ class TokenHead(Head):
     other tokens have no label. A long sentence becomes several windows of whole words without overlap, as in the
     preprocessing of XTREME (Hu et al. 2020), so that each word is scored once. The head has no pairs of languages.
 
-    If the labels follow a tagging scheme (`xlgrid.heads.schemes`), an outcome is
-    `[true positives, false positives, false negatives]` for the spans of a sentence, otherwise `[correct, words]`.
+    An outcome is `[gold, predicted]`, two lists with the label numbers of the words of a sentence. If the labels follow
+    a tagging scheme (`xlgrid.heads.schemes`), the metrics are those of spans, otherwise those of words.
     """
 
     name = "token"
     model_suffix = "TokenClassification"
     modules = ("classifier",)
-    all_metrics: ClassVar[tuple[Metric, ...]] = (SPAN_F1, ACCURACY)
+    all_metrics: ClassVar[tuple[Metric, ...]] = (*SPAN_METRICS, *classification(WORDS))
     token_columns = ("labels",)
     output_per_label = True
     reads_words = True
@@ -82,9 +136,7 @@ class TokenHead(Head):
         return pa.array(rows, pa.list_(pa.string()))
 
     def label_names(self, task: TaskColumns) -> tuple[str, ...]:
-        scheme = scheme_of(task.labels)
-        types = [kind for label in task.labels if (kind := scheme.tag(label).type)] if scheme else []
-        return (*task.labels, *dict.fromkeys(types))
+        return (*task.labels, *types(task.labels))
 
     def texts(self, task: TaskColumns) -> Sequence[str]:
         """No columns, because words are in lists, which `check` checks."""
@@ -134,7 +186,7 @@ class TokenHead(Head):
         if not task.target:
             return []
         if scheme is None:
-            return _types_alone(task.labels) if self.metrics(task.labels)[0] is ACCURACY else []
+            return _types_alone(task.labels) if self.metric(task.labels).name == "accuracy" else []
         sentences = [[task.labels[number] for number in numbers] for numbers in table[task.target].to_pylist()]
         if scheme.is_strict:
             return _outside_of_spans(sentences, scheme)
@@ -182,20 +234,13 @@ class TokenHead(Head):
         labels = batch["labels"]
         predicted, due = logits.argmax(-1).view_as(labels), labels != IGNORED
         return [
-            Words(guess[where].tolist(), gold[where].tolist())
+            Words(gold[where].tolist(), guess[where].tolist())
             for guess, gold, where in zip(predicted, labels, due, strict=True)
         ]
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Words]) -> list[Outcome]:
         """The outcome of each sentence. The words of its windows are joined first, because a span may cross windows."""
-        return [self.outcome(tokens.label_names, *words) for words in sentences(tokens, predictions)]
-
-    def outcome(self, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
-        """The outcome of a sentence, from the label numbers of its words."""
-        scheme = scheme_of(tuple(labels))
-        if scheme is None:
-            return [sum(guess == answer for guess, answer in zip(predicted, gold, strict=True)), len(gold)]
-        return span_outcome(scheme.spans, labels, predicted, gold)
+        return [[*words] for words in sentences(tokens, predictions)]
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores if the most frequent label is predicted for all words."""
@@ -204,18 +249,19 @@ class TokenHead(Head):
             return {}
         majority = int(np.bincount(labels[labels != IGNORED]).argmax())
         rows = [row[row != IGNORED].tolist() for row in np.split(labels, tokens.offsets[1:-1])]
-        outcomes = self.outcomes(tokens, [Words([majority] * len(row), row) for row in rows])
-        return {metric.name: metric.score(outcomes) for metric in self.metrics(tokens.label_names)}
+        outcomes = self.outcomes(tokens, [Words(row, [majority] * len(row)) for row in rows])
+        metrics = self.metrics(tokens.label_names)
+        return {each.name: score for each in metrics if (score := each.score(outcomes)) or each.is_listed}
 
     def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
         return {"words": int((tokens.token_columns["labels"] != IGNORED).sum())}
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        return (SPAN_F1,) if scheme_of(tuple(labels)) else (ACCURACY,)
-
-    def implementation(self, tokens: Tokens) -> str:
-        of_metric, scheme = super().implementation(tokens), scheme_of(tokens.label_names)
-        return f"{of_metric}; labels are {scheme.description}" if scheme else of_metric
+        scheme = scheme_of(tuple(labels))
+        metrics = SPAN_METRICS if scheme else classification(WORDS)
+        named = tuple(each for metric in metrics for each in metric.of(labels))
+        of_scheme = f"; labels are {scheme.description}" if scheme else ""
+        return tuple(replace(each, implementation=each.implementation + of_scheme) for each in named)
 
 
 def sentences(tokens: Tokens, predictions: Sequence[Words]) -> list[Words]:
@@ -223,8 +269,8 @@ def sentences(tokens: Tokens, predictions: Sequence[Words]) -> list[Words]:
     sentences: dict[int, Words] = {}
     for example, words in zip(tokens.example_of.tolist(), predictions, strict=True):
         sentence = sentences.setdefault(example, Words([], []))
-        sentence.predicted.extend(words.predicted)
         sentence.gold.extend(words.gold)
+        sentence.predicted.extend(words.predicted)
     return [words for _, words in sorted(sentences.items())]
 
 
@@ -316,16 +362,3 @@ def _translated(label: str, names: Mapping[str, str], scheme: Scheme | None) -> 
         return names.get(label, label)
     other = names[kind]
     return other if scheme.is_outside(other) else scheme.with_type(label, other)
-
-
-def span_outcome(
-    spans: Callable[[Sequence[str]], set[Span]], labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]
-) -> list[int]:
-    """The true positives, false positives and false negatives of the spans of a sentence, from the label numbers of its
-    words.
-
-    Args:
-        spans: a function that returns the spans of a sentence from the labels of its words.
-    """
-    guesses, answers = (spans([labels[number] for number in numbers]) for numbers in (predicted, gold))
-    return [len(guesses & answers), len(guesses - answers), len(answers - guesses)]

@@ -1,39 +1,17 @@
 """The head `token-chunks`, which scores parts of speech with the F1 of XTREME (Hu et al. 2020)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
 
+from xlgrid.heads.classification import WORDS, classification, measure
 from xlgrid.heads.head import TaskColumns
-from xlgrid.heads.metrics import CHUNK_F1, Metric
+from xlgrid.heads.metrics import Metric
 from xlgrid.heads.schemes import Span, scheme_of
-from xlgrid.heads.token import TokenHead, span_outcome
+from xlgrid.heads.token import TokenHead, span_cases
 
 # The first letter of a label that seqeval reads as a chunk of one word, as in the scheme BIOES.
 _SINGLE = "S"
-
-
-class ChunkHead(TokenHead):
-    """The head `token` for labels without a tagging scheme. Neighbouring words with the same label form a chunk.
-
-    XTREME passes labels such as NOUN to seqeval 0.0.12, which reads them as BIOES: a chunk ends where the label
-    changes, and a word whose label begins with S (SCONJ, SYM) is a separate chunk.
-
-    An outcome is `[true positives, false positives, false negatives]` for the chunks of a sentence.
-    """
-
-    name = "token-chunks"
-    all_metrics = (CHUNK_F1,)
-
-    def problems(self, task: TaskColumns) -> list[str]:
-        problems = super().problems(task)
-        if not problems and (scheme := scheme_of(task.labels)):
-            problems.append(f"`labels` mark spans as {scheme.name}, which `kind: token` scores")
-        return problems
-
-    def outcome(self, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
-        return span_outcome(chunks, labels, predicted, gold)
-
-    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        return self.all_metrics
 
 
 def chunks(tags: Sequence[str]) -> set[Span]:
@@ -46,3 +24,38 @@ def chunks(tags: Sequence[str]) -> set[Span]:
             closed.add((tag, start, at))
             start = at + 1
     return closed
+
+
+CHUNK_F1 = measure(
+    "chunk-f1",
+    "micro",
+    "f1",
+    span_cases("runs of words with one label", lambda labels: labels, lambda labels: chunks),
+    "XTREME takes it from seqeval 0.0.12",
+    is_reported=True,
+)
+
+
+class ChunkHead(TokenHead):
+    """The head `token` for labels without a tagging scheme. Neighbouring words with the same label form a chunk.
+
+    XTREME passes labels such as NOUN to seqeval 0.0.12, which reads them as BIOES: a chunk ends where the label
+    changes, and a word whose label begins with S (SCONJ, SYM) is a separate chunk.
+
+    The other metrics are those of words.
+    """
+
+    name = "token-chunks"
+    all_metrics: ClassVar[tuple[Metric, ...]] = (
+        CHUNK_F1,
+        *(replace(each, is_reported=False) for each in classification(WORDS)),
+    )
+
+    def problems(self, task: TaskColumns) -> list[str]:
+        problems = super().problems(task)
+        if not problems and (scheme := scheme_of(task.labels)):
+            problems.append(f"`labels` mark spans as {scheme.name}, which `kind: token` scores")
+        return problems
+
+    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
+        return tuple(each for metric in self.all_metrics for each in metric.of(labels))

@@ -4,6 +4,7 @@
 """
 
 from xlgrid.base.plugins import Extensible, is_subclass_of
+from xlgrid.merging.fisher import Fisher
 from xlgrid.merging.operation import Operation
 from xlgrid.merging.operations import Average, Dare, Sum, TaskArithmetic, Ties
 
@@ -13,6 +14,7 @@ OPERATIONS: dict[str, type[Operation]] = {
     "task-arithmetic": TaskArithmetic,
     "ties": Ties,
     "dare": Dare,
+    "fisher": Fisher,
 }
 
 ALL_OPERATIONS = Extensible[type[Operation]](

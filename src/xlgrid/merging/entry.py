@@ -2,20 +2,22 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, ValidationError, ValidationInfo, field_validator
 
 from xlgrid.base.names import among
 from xlgrid.base.settings import Name, Seed, Strict, plainly
-from xlgrid.languages.sources import Source
+from xlgrid.languages.sources import Source, accompanied
 from xlgrid.merging import ALL_OPERATIONS
 from xlgrid.merging.operation import Operation
 from xlgrid.training.derived import DerivedRuns
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
+    from xlgrid.products.encode import Tokens
     from xlgrid.products.train import Run
     from xlgrid.study.schema import Study
 
@@ -89,27 +91,34 @@ class Merge(DerivedRuns, Strict):
 
     about = "the runs from which runs of the method are merged, without training: see docs/how-to/merging.md"
     rule = "merge"
-    by: str = Field(description="the operation: average, sum, task-arithmetic, ties, dare, or one of a package")
+    by: str = Field(description="the operation: average, sum, task-arithmetic, ties, dare, fisher, or one of a package")
     options: dict[str, float | int | str | bool] = Field(
         {},
-        description="options of the operation that differ from the defaults: ties has `density` and `scale`, dare has `rate`",
+        description="options of the operation that differ from the defaults: ties has `density` and `scale`, dare has `rate`, fisher has `examples` and `floor`",
     )
     of: list[Members] = Field(min_length=1, description="the runs that are merged")
-    weights: list[float] | None = Field(
+    weights: list[float] | Annotated[list[list[float]], Field(min_length=2)] | None = Field(
         None,
         validate_default=True,
         description="a weight for each entry of `of`, which the runs of the entry share in equal parts; absent: equal weights of "
-        "all runs, which average and ties can do with",
+        "all runs, which average, ties and fisher can do with; a list of such lists: each is tried, and the one with the best "
+        "score on the dev set is taken, the first of equal ones",
+    )
+    choose_on: Literal["source", "target"] = Field(
+        "source",
+        description="the dev set that chooses among several `weights`. source: that of the source, or of the `dev_targets` of the "
+        "training; target: that of the target, for merges of runs of the target, whereupon the choice is an oracle",
     )
 
     @field_validator("weights")
     @classmethod
-    def _one_weight_each(cls, weights: list[float] | None, others: ValidationInfo) -> list[float] | None:
+    def _one_weight_each(cls, weights: Any, others: ValidationInfo) -> Any:
         if {"by", "options", "of"} <= others.data.keys():
-            count = len(others.data["of"])
-            if weights is not None and len(weights) != count:
-                raise ValueError(f"there are {len(weights)} weights for {count} entries of `of`: write as many")
-            _operation(others.data["by"], others.data["options"]).weigh(weights, count)
+            operation, count = _operation(others.data["by"], others.data["options"]), len(others.data["of"])
+            for each in _candidates(weights):
+                if each is not None and len(each) != count:
+                    raise ValueError(f"there are {len(each)} weights for {count} entries of `of`: write as many")
+                operation.weigh(each, count)
         return weights
 
     @cached_property
@@ -121,34 +130,55 @@ class Merge(DerivedRuns, Strict):
     def methods(self) -> list[str]:
         return [members.method for members in self.of]
 
-    def weighed(self, run: "Run", study: "Study") -> "dict[Run, float]":
-        """The runs that are merged into `run`, each once, with their weights."""
+    def weighed(self, run: "Run", study: "Study") -> "list[dict[Run, float]]":
+        """For each list of weights: the runs that are merged into `run`, each once, with their weights."""
         groups = [members.of(run, study) for members in self.of]
-        shares = zip(groups, self.weights or (), strict=self.weights is not None)
-        stated = [weight / len(group) for group, weight in shares for _ in group]
         members = [member for group in groups for member in group]
-        weights = dict.fromkeys(members, 0.0)
-        for member, weight in zip(members, self.operation.weigh(stated or None, len(members)), strict=True):
-            weights[member] += weight
-        return weights
+        results = []
+        for stated in _candidates(self.weights):
+            shares = [weight / len(group) for group, weight in zip(groups, stated or (), strict=False) for _ in group]
+            weights = dict.fromkeys(members, 0.0)
+            for member, weight in zip(members, self.operation.weigh(shares or None, len(members)), strict=True):
+                weights[member] += weight
+            results.append(weights)
+        return results
 
     def runs(self, run: "Run", study: "Study") -> "list[Run]":
-        return [*self.weighed(run, study)]
+        return [*self.weighed(run, study)[0]]
+
+    def evaluated(self, run: "Run", plan: "Plan") -> "list[Tokens]":
+        tried = len(_candidates(self.weights))
+        return self._dev(run, plan) * tried if tried > 1 else []
+
+    def _dev(self, run: "Run", plan: "Plan") -> "list[Tokens]":
+        """The tokens that choose among the weights."""
+        tokens, target = run.tokens(plan, "dev"), run.source.for_target
+        if self.choose_on == "source" or target is None:
+            return tokens
+        return [replace(tokens[0], language=accompanied(target, run.second_language(plan)))]
 
     def inputs(self, run: "Run", plan: "Plan") -> dict[str, str | list[str]]:
         members = self.runs(run, plan.study)
         read = [tokens for member in members for tokens in self.operation.reads(member, plan)]
-        deltas = [plan.owned(member).delta for member in members]
-        return {"members": deltas, "tokens": [plan.owned(tokens).path for tokens in read]}
+        return {
+            "members": [plan.owned(member).delta for member in members],
+            "tokens": [plan.owned(tokens).path for tokens in read],
+            "dev": [plan.owned(tokens).path for tokens in dict.fromkeys(self.evaluated(run, plan))],
+        }
 
     def recipe(self, run: "Run", study: "Study") -> dict[str, Any]:
-        members = []
-        for member, weight in self.weighed(run, study).items():
+        tried, members = self.weighed(run, study), []
+        for member in tried[0]:
             digest = hashlib.sha256(study.recipe(*member[1:]).identity().encode()).hexdigest()[:12]
             axes = {axis: value for axis, value in member._asdict().items() if axis != "study"}
-            members.append(axes | {"weight": weight, "recipe": digest})
+            members.append(axes | {"recipe": digest})
+        described = {"members": members, "weights": [[*weights.values()] for weights in tried]}
+        chosen = {"choose_on": self.choose_on} if len(tried) > 1 else {}
         options = self.operation.model_dump(mode="json", exclude_defaults=True)
-        return {"by": self.by, "options": options, "members": members}
+        return {"by": self.by, "options": options, **described, **chosen}
+
+    def is_oracle(self, study: "Study") -> bool:
+        return self.choose_on == "target"
 
     def is_aimed(self, study: "Study") -> bool:
         return any(members.source == "target" or study.methods[members.method].is_aimed(study) for members in self.of)
@@ -174,18 +204,16 @@ class Merge(DerivedRuns, Strict):
                 )
 
     def mistakes(self, run: "Run", plan: "Plan") -> Iterator[str]:
-        study, weights = plan.study, self.weighed(run, plan.study)
-        task, of_heads = study.tasks[run.task].task, 0.0
-        for member, weight in weights.items():
+        study, tried = plan.study, self.weighed(run, plan.study)
+        task = study.tasks[run.task].task
+        for member in tried[0]:
             other = study.tasks[member.task].task
-            if other.head.has_cells:
-                of_heads += weight
-                if (other.head, other.labels) != (task.head, task.labels):
-                    yield (
-                        f"merge.of: the head of task {member.task} does not fit task {run.task} of {run.folder}: merge runs of tasks "
-                        "of one kind with the same labels, and MLM runs"
-                    )
-                    return
+            if other.head.has_cells and (other.head, other.labels) != (task.head, task.labels):
+                yield (
+                    f"merge.of: the head of task {member.task} does not fit task {run.task} of {run.folder}: merge runs of tasks of "
+                    "one kind with the same labels, and MLM runs"
+                )
+                return
             name, entry = study.entry(member.task, "train")
             for part in member.source.parts:
                 lack = entry.data.lacks(name, "train", part) if entry.data else None
@@ -196,11 +224,14 @@ class Merge(DerivedRuns, Strict):
                     f"merge.of: {member.folder} has embeddings of tokenizer {tokenizer}, and only those of the encoder's tokenizer "
                     "can be merged: leave out the `tokenizer` of the task"
                 )
+        of_heads = min(sum(w for member, w in weights.items() if has_head(member.task, study)) for weights in tried)
         if task.head.has_cells and of_heads <= 0:
             yield (
                 f"merge.weights: the weights of the runs with a head for task {run.task} must add up to more than 0, got {of_heads:g} "
                 f"for {run.folder}: add runs of the task, or change their weights"
             )
+        if self.choose_on == "target" and not (run.source.for_target and len(tried) > 1):
+            yield "merge.choose_on: `target` is for several `weights` of a merge of runs of the target: leave it out"
 
 
 def _operation(by: str, options: Mapping[str, Any]) -> Operation:
@@ -213,6 +244,11 @@ def _operation(by: str, options: Mapping[str, Any]) -> Operation:
         return ALL_OPERATIONS.find(by).model_validate(options)
     except ValidationError as error:
         raise ValueError(f"options of {by}: {plainly(error)}") from None
+
+
+def _candidates(weights: Any) -> list[list[float] | None]:
+    """The lists of weights that are tried; a single one is taken without a trial."""
+    return weights if weights and isinstance(weights[0], list) else [weights]
 
 
 def has_head(task: str, study: "Study") -> bool:

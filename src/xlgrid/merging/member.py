@@ -19,6 +19,7 @@ class Member:
     Args:
         folder: the folder of the run.
         about: the member as the recipe of the merge describes it.
+        encoder: the folder of the encoder.
         first: θ_0 of each parameter that is no part of the head.
         tokens: the files that the operation reads for this member.
 
@@ -28,13 +29,18 @@ class Member:
     """
 
     def __init__(
-        self, folder: Path, about: Mapping[str, object], first: "Mapping[str, torch.Tensor]", tokens: list[Path]
+        self,
+        folder: Path,
+        about: Mapping[str, object],
+        encoder: Path,
+        first: "Mapping[str, torch.Tensor]",
+        tokens: list[Path],
     ) -> None:
         from safetensors import safe_open
 
-        self.folder, self.first, self.tokens = folder, first, tokens
-        self.weight, self.record = float(str(about["weight"])), deltas.read_run(folder)
-        path, recipe = folder / deltas.DELTA, self.record["recipe"]
+        self.folder, self.encoder, self.first, self.tokens = folder, encoder, first, tokens
+        self.record, path = deltas.read_run(folder), folder / deltas.DELTA
+        recipe = self.record["recipe"]
         _, self.shapes, digest = deltas.read_delta(path, lambda name: False)
         wrong = [f"{axis} {recipe[axis]}, expected {about[axis]}" for axis in AXES if recipe[axis] != about[axis]]
         if wrong or digest != self.record["digest"]:

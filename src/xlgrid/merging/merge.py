@@ -1,19 +1,26 @@
 """The job that merges runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.clock import Clock
-from xlgrid.heads import ALL_HEADS
+from xlgrid.data import batches
+from xlgrid.evaluation import trained
+from xlgrid.heads import ALL_HEADS, Head
 from xlgrid.languages.sources import Source
 from xlgrid.merging import ALL_OPERATIONS
 from xlgrid.merging.member import Member
 from xlgrid.merging.operation import Parameter
 from xlgrid.methods import is_head, make
-from xlgrid.models import deltas, fit, load, prediction
+from xlgrid.models import averaging, deltas, first_token, fit, load, prediction
 from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import fingerprint, packages, write_record, write_tensors
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
 
 
 def merge(
@@ -23,6 +30,7 @@ def merge(
     folder: Path,
     start: Path | None = None,
     tokens: Sequence[Path] = (),
+    dev: Sequence[Path] = (),
 ) -> None:
     """Merge runs into one: write its `delta.safetensors`, its `run.json` and an empty `curve.jsonl`.
 
@@ -35,6 +43,7 @@ def merge(
         folder: the folder of the merged run.
         start: the folder of the MLM run with which all of these runs begin.
         tokens: the files that the operation reads, those of the first run first, one for each part of the run's source.
+        dev: the files of the dev sets that choose among the weights, if the recipe has several lists of them.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -43,6 +52,7 @@ def merge(
     clock = Clock()
     import torch
 
+    tried = recipe.derived["weights"]
     operation = ALL_OPERATIONS.find(recipe.derived["by"]).model_validate(recipe.derived["options"])
     known, method = ALL_TASKS.get(recipe.kind), make(recipe.base, recipe.options)
     head = known.head if known else ALL_HEADS.find(recipe.kind)
@@ -57,42 +67,98 @@ def merge(
     kept = deltas.kept(model, method, head)
     heads = {name for name in kept if is_head(name) or name in drawn}
     first = {
-        name: p.detach() if id(p) in of_encoder else torch.zeros_like(p)
+        name: (p.detach() if id(p) in of_encoder else torch.zeros_like(p))
         for name, p in kept.items()
         if name not in heads
     }
     shapes, unread, members = {name: tuple(p.shape) for name, p in kept.items()}, iter(tokens), []
     for run, about in zip(runs, recipe.derived["members"], strict=True):
         of_member = [next(unread) for _ in Source(about["source"]).parts] if tokens else []
-        member = Member(run, about, first, of_member)
-        member.check(shapes, heads, labels)
-        members.append(member)
-    # Members of weight 0 change nothing, not even the sign of a zero.
-    merged, used = {}, [member for member in members if member.weight]
-    facts = [operation.fact(member) for member in used]
-    for name, parameter in kept.items():
-        having = [i for i, member in enumerate(used) if name in member.shapes or name not in heads]
-        of_members = [used[i].read(name) for i in having], [used[i].weight for i in having], [facts[i] for i in having]
-        begin = first.get(name, torch.zeros_like(parameter)).double()
-        combine = operation.merge_head if name in heads else operation.merge
-        merged[name] = combine(Parameter(name, begin, *of_members, recipe.seed)).to(parameter.dtype)
+        members.append(Member(run, about, encoder, first, of_member))
+        members[-1].check(shapes, heads, labels)
+    facts = [operation.fact(member) for member in members]
+
+    def merged(weights: Sequence[float]) -> "dict[str, torch.Tensor]":
+        return {name: parameter(name, weights).to(p.dtype) for name, p in kept.items()}
+
+    def parameter(name: str, weights: Sequence[float]) -> "torch.Tensor":
+        # A member of weight 0 changes nothing, not even the sign of a zero.
+        used = [i for i, w in enumerate(weights) if w and (name in members[i].shapes or name not in heads)]
+        columns = [members[i].read(name) for i in used], [weights[i] for i in used], [facts[i] for i in used]
+        begin = first.get(name, torch.zeros(())).double()
+        return (operation.merge_head if name in heads else operation.merge)(
+            Parameter(name, begin, *columns, recipe.seed)
+        )
+
+    chosen: dict[str, Any] = {}
+    if len(tried) > 1:
+        best, chosen = _choice(recipe, model, head, dev, map(merged, tried))
+    else:
+        best = merged(tried[0])
     details = {
         "encoder": str(encoder),
         "start": start and str(start),
         "first": None,
-        "members": [{"run": str(m.folder), "digest": m.record["digest"], "weight": m.weight} for m in members],
-        "inputs": fingerprint([encoder / "model.safetensors", *(run / deltas.DELTA for run in runs), *tokens]),
+        "members": [{"run": str(member.folder), "digest": member.record["digest"]} for member in members],
+        **chosen,
+        "inputs": fingerprint([encoder / "model.safetensors", *(run / deltas.DELTA for run in runs), *tokens, *dev]),
         "labels": labels,
         "steps": 0,
         "n_train": 0,
-        "n_dev": 0,
         "parameters": {
-            "trained": sum(tensor.numel() for tensor in merged.values()),
+            "trained": sum(tensor.numel() for tensor in best.values()),
             "total": sum(p.numel() for p in model.parameters()),
         },
-        **prediction.circumstances(torch.device("cpu")),
+        **prediction.circumstances(model.device),
         **packages(recipe, head.name),
         **clock.read(),
     }
-    write_tensors(folder / deltas.DELTA, recipe, merged)
+    write_tensors(folder / deltas.DELTA, recipe, best)
     write_record(folder, recipe, details, [])
+
+
+def _choice(
+    recipe: Recipe,
+    model: "PreTrainedModel",
+    head: Head,
+    paths: Sequence[Path],
+    merges: "Iterable[dict[str, torch.Tensor]]",
+) -> "tuple[dict[str, torch.Tensor], dict[str, Any]]":
+    """The merge with the best score on the dev sets, and the entries of run.json about the choice.
+
+    Args:
+        paths: the files of the dev sets.
+        merges: the merged parameters for each list of weights in the recipe.
+    """
+    import torch
+
+    method, settings = make(recipe.base, recipe.options), recipe.training
+    is_oracle = recipe.derived["choose_on"] == "target"
+    codes = [recipe.source.for_target] if is_oracle else recipe.dev_parts
+    parts = [batches.read(path, str(code)) for path, code in zip(paths, codes, strict=True)]
+    # As in training, the parts of the source are one dev set, and the `dev_targets` are one each.
+    sets = parts if is_oracle or settings.dev_targets else [batches.mix(parts, settings.mix_seed, recipe.mix)]
+    load.check_positions(model, *sets)
+    first_token.read_first_token(model, head)
+    arguments, metric = trained.placed(model, settings), head.metrics(sets[0].label_names)[0]
+    best: dict[str, torch.Tensor] = {}
+    scores: list[float] = []
+    for merged in merges:
+        with averaging.in_place(deltas.kept(model, method, head), merged):
+            torch.manual_seed(recipe.seed)
+            outcomes = [prediction.outcomes_on(model, method, dev, *arguments) for dev in sets]
+        score = sum(map(metric.score, outcomes)) / len(sets)
+        if all(metric.better(score, other) for other in scores):
+            best = merged
+        scores.append(score)
+    tried = [{"weights": w, "score": score} for w, score in zip(recipe.derived["weights"], scores, strict=True)]
+    chance = [head.chance(dev) for dev in sets]
+    winner = next(each for each in tried if not any(metric.better(other, each["score"]) for other in scores))
+    return best, {
+        "tried": tried,
+        "weights": winner["weights"],
+        "dev_score": winner["score"],
+        "metric": metric.name,
+        "chance": {name: sum(each.get(name, 0.0) for each in chance) / len(chance) for name in chance[0]},
+        "n_dev": sum(dev.examples for dev in sets),
+    }

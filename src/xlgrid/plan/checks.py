@@ -21,7 +21,8 @@ def plan_problems(plan: "Plan") -> list[str]:
     except ValueError as error:
         return [str(error)]
     return [
-        *_trainings(plan),
+        # A study that extends another may have fewer runs, and still inherit the settings of the others.
+        *(training_problems(plan) if not plan.ancestors else ()),
         *_products(plan),
         *_lm_heads(plan),
         *_derived_data(plan),
@@ -36,7 +37,7 @@ def plan_problems(plan: "Plan") -> list[str]:
     ]
 
 
-def _trainings(plan: "Plan") -> Iterator[str]:
+def training_problems(plan: "Plan") -> Iterator[str]:
     """There is a run for each name in an entry of `training`."""
     study, runs = (
         plan.study,

@@ -133,8 +133,9 @@ class Estimate:
 
     def _run(self, run: Run) -> Cost:
         study, recipe = self.study, self.study.recipe(*run[1:])
-        if study.methods[run.method].derived:
-            return Cost(runs=1, gigabytes=self.stored(run))
+        if derived := study.methods[run.method].derived:
+            made, read = Cost(runs=1, gigabytes=self.stored(run)), derived.evaluated(run.under(study.name), self.plan)
+            return self._evaluated(made, run, read) if read else made
         if choice := study.choice(run.under(study.name)):
             # A run with the seed of a variant is a copy. Another one has the settings of any variant.
             others = max((self.of(other) for other in choice.tried(study)), key=lambda cost: cost.hours)
@@ -148,9 +149,13 @@ class Estimate:
         return self._training(recipe.training, mixed, dev, work, self.stored(run), options)
 
     def _cell(self, cell: Cell) -> Cost:
-        tokens, settings = cell.tokens(self.plan), self.study.recipe(*cell.run[1:]).training
-        evaluated = self.sizes.examples(tokens) * self.sizes.of_example(cell.task)
-        return self._priced(Cost(cells=1), settings, self._work(cell.run, self.sizes.length(cell.task)), evaluated)
+        return self._evaluated(Cost(cells=1), cell.run, [cell.tokens(self.plan)])
+
+    def _evaluated(self, made: Cost, run: Run, tokens: Iterable[Tokens]) -> Cost:
+        """The cost `made`, with evaluations of the model of a run on some tokens of its task."""
+        evaluated = sum(map(self.sizes.examples, tokens)) * self.sizes.of_example(run.task)
+        work = self._work(run, self.sizes.length(run.task))
+        return self._priced(made, self.study.recipe(*run[1:]).training, work, evaluated)
 
     def _work(self, run: Run, length: float) -> Work:
         counted, config = self._model(run)
@@ -162,9 +167,9 @@ class Estimate:
     ) -> Cost:
         """The cost of a training with its evaluations on the dev set; `options` are the options of a generated task."""
         of_example = self.sizes.of_example(train[0].task)
-        of_epoch = 0 if settings.steps else sum(map(self.sizes.examples, train))
+        of_epoch = 0 if settings.steps else sum(settings.used(self.sizes.examples(tokens)) for tokens in train)
         steps, examples = training_length(settings, of_epoch, of_example, options)
-        evaluated = min(settings.evaluations, steps) * sum(map(self.sizes.examples, dev)) * of_example
+        evaluated = max(1, min(settings.evaluations, steps)) * sum(map(self.sizes.examples, dev)) * of_example
         trained = Cost(runs=1, steps=steps, tokens=examples * of_example, gigabytes=stored)
         return self._priced(trained, settings, work, evaluated)
 

@@ -22,8 +22,8 @@ def cells(study: "Study") -> list[Cell]:
         sources, targets = study.sources(grid), study.targets(grid)
         if grid.checkpoints:
             targets = [target.at(step) for target, step in product(targets, grid.checkpoints)]
-        aimed = {method for method in grid.method if study.methods[method].is_aimed(study)}
-        for axes in product(grid.task, grid.encoder, grid.method, sources, targets, grid.seed):
+        aimed = {method for method in grid.methods if grid.is_for_target or study.methods[method].is_aimed(study)}
+        for axes in product(grid.task, grid.encoder, grid.methods, sources, targets, grid.seed):
             cell = Cell(study.name, *axes)
             if cell.method in aimed:
                 cell = cell._replace(source=cell.source.aimed_at(cell.target))

@@ -108,10 +108,7 @@ def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = Fal
         FileNotFoundError: a study does not exist.
         ValueError: a study has mistakes, does not make a target, or has the same name as another study.
     """
-    default = study_path(config.study)
-    namesake = study_named(default.stem)
-    if default.is_file() and namesake.is_file() and not namesake.samefile(default):
-        raise ValueError(f"{default} and {namesake} would both make results/{default.stem}/: rename one of them")
+    default = _one([study_path(config.study), study_named(study_path(config.study).stem)])
     command = read_command(arguments, config.study)
     for path in () if is_module else command.files:
         if not path.startswith("results/"):
@@ -122,6 +119,9 @@ def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = Fal
     if command.is_for_default or not names:
         names[default.stem] = None
     plans = {name: load_plan(_file_of(name, config.study)) for name in names}
+    for each in with_ancestors(plans).values():
+        if each.ancestors and each.ancestors[-1].path and is_path(str(each.study.extends)):
+            _one([each.ancestors[-1].path, study_named(each.ancestors[-1].study.name)])
     # For target jobs, the Snakemake process that started this one has checked the targets.
     for path in () if command.job_studies or is_module else command.files:
         if problem := explain(plans[path.split("/")[1]], path):
@@ -132,18 +132,34 @@ def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = Fal
 def _file_of(name: str, default_study: str) -> Path:
     """The file of the study `name`, from a path in results/.
 
-    If the default study is given by its path, its file and the files of the studies that it extends may be anywhere.
+    The default study may be given by its path, and a study may extend a file by its path. Then the file may be anywhere.
+
+    Raises:
+        ValueError: studies extend several files with this name.
     """
-    if is_path(default_study):
-        default = study_path(default_study)
-        if name == default.stem:
-            return default
-        # A mistake in the default study does not matter if the command names another study.
+    default, own = study_path(default_study) if is_path(default_study) else None, study_named(name)
+    if default and name == default.stem:
+        return default
+    if not default and own.is_file():
+        return own
+    found: dict[Path, Path] = {}
+    for path in [default] if default else sorted(Path("studies").glob("*.yaml")):
+        # A mistake in a study does not matter if the command names another study.
         with suppress(ValueError, FileNotFoundError):
-            for file in read_lineage(default):
-                if file.path.stem == name:
-                    return file.path
-    return study_named(name)
+            found |= {file.path.resolve(): file.path for file in read_lineage(path) if file.path.stem == name}
+    return _one([*found.values()] or [own])
+
+
+def _one(files: Sequence[Path]) -> Path:
+    """The file of a study, which is the only one with its name.
+
+    Raises:
+        ValueError: there is another one.
+    """
+    first, *others = [file for file in files if file.is_file()] or files
+    if other := next((file for file in others if not file.samefile(first)), None):
+        raise ValueError(f"{first} and {other} would both make results/{first.stem}/: rename one of them")
+    return first
 
 
 def with_ancestors(plans: Mapping[str, Plan]) -> dict[str, Plan]:

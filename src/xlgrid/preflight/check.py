@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from xlgrid.plan.checks import inherited_problems
+from xlgrid.plan.checks import inherited_problems, training_problems
 from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import Line, State
@@ -38,6 +38,8 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     shared = f"; {plan.shared}" if plan.shared else ""
     yield Line(State.GOOD, f"study {plan.study.name}", f"{len(plan.cells):,} cells, {len(plan.runs):,} runs{shared}")
     yield from (Line(State.PROBLEM, "report", problem) for problem in inherited_problems(plan))
+    if plan.ancestors:
+        yield from (Line(State.OPEN, "training", problem) for problem in training_problems(plan))
     yield from method_lines(plan)
     yield from exhibit_lines(plan)
     yield from pair_lines(plan)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from xlgrid.base.names import unknown, unknown_or_unused
 from xlgrid.data.published import Repository
 from xlgrid.languages.sources import Source, accompanied
-from xlgrid.methods.variants import plain
+from xlgrid.methods.variants import plain, settings_of
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Inputs, Product, Settings
 from xlgrid.training.derived import ALL_DERIVED_RUNS
@@ -185,9 +185,17 @@ class Run(OfGrids, _RunAxes):
             for lacking in filter(None, map(study.text.lacks, self.source.languages)):
                 yield f"text: runs of method {self.method} train on text, but {lacking}"
         # The last entry that sets a key wins.
-        entries = {key: f"training.{i}.set" for i, entry in enumerate(study.training) for key in entry.set}
-        entries |= {key: f"sweep.{i}.set" for i, entry in enumerate(study.sweep) for key in entry.set}
-        if conflict := study.recipe(*self[1:]).training.conflict:
+        entries: dict[str, str] = {
+            key: f"training.{i}.set" for i, entry in enumerate(study.training) for key in entry.set
+        }
+        varied = settings_of(self.method)
+        entries |= {
+            key: f"grids.{name}.vary" for name, grid in study.grids.items() for key in grid.vary if key in varied
+        }
+        entries |= {key: f"sweep.{i}.set" for i, entry in enumerate(study.sweep) for key in entry.set if key in varied}
+        training, head = study.recipe(*self[1:]).training, study.tasks[self.task].task.head
+        misfits = ((key, setting.misfit(head)) for key, setting in training.added.items())
+        if conflict := training.conflict or next(((key, text) for key, text in misfits if text), None):
             key, text = conflict
             yield f"{entries[key]}: in {self.folder}, {text}, or restrict the entry with `when`"
         elif problem := next(self._problems_of_dev(study), None):
@@ -245,10 +253,13 @@ class Run(OfGrids, _RunAxes):
         return derived.repository(self) if derived else None
 
     def first(self, study: "Study") -> "list[Run]":
-        """The run of another task with which this run begins, as a list of at most one run.
+        """The run of another task, or on the source of a run for one target, with which this run begins, as a list of at
+        most one run.
 
         Runs of all variants of a method begin with the same run.
         """
+        if study.recipe(*self[1:]).training.is_for_target:
+            return [self._replace(method=plain(self.method), source=self.source.data)]
         task = study.tasks[self.task].start
         return [self._replace(task=task, method=plain(self.method))] if task else []
 
@@ -260,11 +271,12 @@ class Run(OfGrids, _RunAxes):
     def tokens(self, plan: "Plan", split: str) -> list[Tokens]:
         """The tokens of a split, in each language or pair on which the run uses it.
 
-        `train` has the tokens of each part of the source. `dev`, with which the run chooses its checkpoint, has the
+        `train` has the tokens of each part of the source, or those of the one target that the run is for. `dev`, with which the run chooses its checkpoint, has the
         tokens of each part of the source or of each of the `dev_targets`.
         """
         task, _ = plan.study.entry(self.task, split)
-        parts = plan.study.recipe(*self[1:]).dev_parts if split == "dev" else self.source.parts
+        recipe = plan.study.recipe(*self[1:])
+        parts = recipe.dev_parts if split == "dev" else recipe.train_parts
         tokenizer, second = self.tokenizer(plan), self.second_language(plan)
         return [Tokens(self.study, task, tokenizer, accompanied(part, second), split) for part in parts]
 

@@ -91,9 +91,7 @@ class Claim(Strict):
     margin: NonNegativeFloat = Field(
         0, description="the smallest effect that counts, in the unit of the metric, such as percentage points"
     )
-    metric: str | None = Field(
-        None, description="the metric, if the cells have several; absent: the main metric of each task"
-    )
+    metric: str | None = Field(None, description="the metric, such as `macro-f1`; absent: the main metric of each task")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -153,10 +151,10 @@ class Claim(Strict):
             axes: the values of each axis of the study's grids.
         """
         stated = self.select.task or {value for side in self.sides for value in side.task or ()}
-        of_tasks = [study.metrics[str(key)] for key in axes["task"] if key in (stated or axes["task"])]
-        main = list(dict.fromkeys(metrics[0] for metrics in of_tasks))
+        tasks = [str(key) for key in axes["task"] if key in (stated or axes["task"])]
+        main = list(dict.fromkeys(study.metrics[task][0] for task in tasks))
         if self.metric:
-            known = dict.fromkeys(metric for metrics in of_tasks for metric in metrics)
+            known = dict.fromkeys(name for task in tasks for name in study.tasks[task].task.all_metrics)
             yield from among("metric", "metric of its tasks", [self.metric], known)
         elif stated and len(main) > 1:
             # If the claim names no task, an encoder or a method may select the cells of a single task.

@@ -5,11 +5,14 @@ import binascii
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.clock import ENTRIES
 from xlgrid.base.errors import Damaged
+from xlgrid.heads import ALL_HEADS
+from xlgrid.heads.metrics import Metric
 from xlgrid.languages.sources import Source, Target
 from xlgrid.results.learning import Learning
 
@@ -64,7 +67,7 @@ def read_cell(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     try:
         cell = json.loads(path.read_text(encoding="utf-8"))
-        missing = sorted({*IDENTITY, "study", "scores", "metric", "n", "outcomes"} - set(cell))
+        missing = sorted({*IDENTITY, "study", "head", "labels", "scores", "metric", "n", "outcomes"} - set(cell))
         if missing:
             raise ValueError(f"it lacks {', '.join(missing)}")
     except FileNotFoundError as error:
@@ -101,11 +104,18 @@ def outcomes(path: str | Path, cell: Mapping[str, Any]) -> list[Any]:
         ValueError: the outcomes are damaged, or their number differs from the cell's `n`.
     """
     try:
-        outcomes = json.loads(zlib.decompress(base64.b64decode(cell["outcomes"], validate=True)))
+        outcomes = _unpacked(cell["outcomes"])
     except (binascii.Error, zlib.error, ValueError) as error:
         raise Damaged(f"{path} has damaged outcomes ({error}): delete it and run the study again", path) from error
     if len(outcomes) != cell["n"]:
         raise Damaged(f"{path} has {len(outcomes)} outcomes but n {cell['n']}: delete it and run the study again", path)
+    return outcomes
+
+
+# The metrics of a cell are computed one after another.
+@lru_cache(maxsize=1)
+def _unpacked(text: str) -> list[Any]:
+    outcomes: list[Any] = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
     return outcomes
 
 
@@ -136,7 +146,7 @@ def read_cells(
         None.
 
     Raises:
-        ValueError: a cell is truncated, has another identity than expected at its path, or lacks a metric.
+        ValueError: a cell is truncated, has another identity than expected at its path, or cannot have a metric.
     """
     import pandas as pd
 
@@ -172,19 +182,30 @@ def _shown(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
-    """The score of a cell in a metric.
+    """The score of a cell in a metric: the one that the cell lists, or the one that its outcomes have.
 
     Args:
         path: the path of the cell, for messages.
         cell: the contents of the cell.
 
     Raises:
-        ValueError: the cell lacks the metric.
+        ValueError: the head of the cell has no such metric for the labels of the cell, or the outcomes are damaged.
     """
-    if metric not in cell["scores"]:
-        has = ", ".join(cell["scores"])
-        raise Damaged(f"{path} has no {metric}, but {has}: delete it and run the study again", path)
-    return float(cell["scores"][metric])
+    if metric in cell["scores"]:
+        return float(cell["scores"][metric])
+    return metric_of(path, cell, metric).score(outcomes(path, cell))
+
+
+def metric_of(path: str | Path, cell: Mapping[str, Any], metric: str) -> Metric:
+    """The metric with a name for the outcomes of a cell.
+
+    Raises:
+        ValueError: the head of the cell has no such metric for the labels of the cell.
+    """
+    try:
+        return ALL_HEADS.find(cell["head"]).metric(cell["labels"], metric)
+    except ValueError as error:
+        raise Damaged(f"{path} has no {metric}: {error}; delete it and run the study again", path) from error
 
 
 def read_curve(run: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:

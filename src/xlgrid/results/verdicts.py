@@ -53,7 +53,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from xlgrid import heads
 from xlgrid.results import records
 from xlgrid.results.claims import Claim, Term
 from xlgrid.results.learning import Learning, training_of
@@ -64,12 +63,17 @@ LEAST_SEEDS = 3
 HOLDS, DOES_NOT, NOT_ENOUGH, NOTHING = "holds", "does not hold", "not enough runs", "a side has learnt nothing"
 
 
-def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None = None) -> pd.DataFrame:
+def measure(
+    terms: Mapping[str, Sequence[Term]],
+    asked: Mapping[str, str] | None = None,
+    main: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
     """The effects of claims and their variances. Each cell is read once.
 
     Args:
         terms: claim -> its cells with their weights.
-        asked: claim -> its metric, if it is not the main metric of its cells.
+        asked: claim -> its metric, if it is not the main metric of its tasks.
+        main: task -> its main metric; for other tasks, it is the metric by which their cells' runs were chosen.
 
     Returns:
         A row per claim: `claim`, `metric` ("" without any result), `effect` (in the unit of the metric, before
@@ -114,14 +118,14 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
         outcomes = records.outcomes(paths[cell], record)
         moves: dict[str, np.ndarray] = {}
         for name, weight in uses:
-            metric = (asked or {}).get(name, record["metric"]["name"])
+            metric = (asked or {}).get(name) or (main or {}).get(cell.task, record["metric"]["name"])
             if metric_of.setdefault(name, metric) != metric:
                 raise ValueError(
                     f"claims.{name}: its cells have {metric_of[name]} and {metric}: narrow `select` to one metric"
                 )
             effects[name][cell.seed] += weight * records.score(paths[cell], record, metric)
             if metric not in moves:
-                moves[metric] = heads.metric(metric).moves(outcomes)
+                moves[metric] = records.metric_of(paths[cell], record, metric).moves(outcomes)
             total = moved[name].setdefault(n, np.zeros(len(moves[metric])))
             total += weight / len(effects[name]) * moves[metric]
     rows = []

@@ -74,7 +74,7 @@ def _entries(study: "Study") -> Iterator[str]:
 def _exhibits(study: "Study") -> Iterator[str]:
     """Exhibits select values that the grids have, and published numbers match what the exhibits show."""
     known: dict[str, list[object]] = {axis: [*values] for axis, values in study.order.items()}
-    known["metric"] = [*dict.fromkeys(metric for key in known["task"] for metric in study.metrics[str(key)])]
+    known["metric"] = [*dict.fromkeys(name for key in known["task"] for name in study.tasks[str(key)].task.all_metrics)]
     for facts in (*study.facts.values(), *map(settings_of, study.methods)):
         for fact, value in facts.items():
             known.setdefault(fact, []).append(value)

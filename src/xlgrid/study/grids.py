@@ -1,16 +1,19 @@
 """The grids of a study: the products of axes that give its cells and runs."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, ValidationError
 
 from xlgrid.base.chains import first_mistakes
 from xlgrid.base.names import among
-from xlgrid.base.settings import Name, Seed, Strict
+from xlgrid.base.settings import Name, Seed, Strict, plainly
 from xlgrid.languages.sources import Source, Target
+from xlgrid.methods.variants import Value, variant
 from xlgrid.study.languages import LANGUAGE
+from xlgrid.training.recipe import PACE, Training
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -40,6 +43,27 @@ class Grid(Strict):
         "weights after that step instead of the last weights. Add the steps to `checkpoints` in the training of these "
         "MLM runs, too",
     )
+    vary: dict[str, Annotated[list[Value], Field(min_length=1)]] = Field(
+        {},
+        description="setting of training: its values. Each combination of them gives variants of the methods, whose "
+        "cells the grid has instead of those of the methods. Exhibits use the settings as axes. See `examples` and "
+        "`shots` in Settings of training",
+    )
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The methods of the cells: those of `method`, or their variants.
+
+        Raises:
+            ValueError: a value of `vary` cannot be part of the name of a variant.
+        """
+        settings = [dict(zip(self.vary, values, strict=True)) for values in product(*self.vary.values())]
+        return [variant(method, each) if each else method for method in self.method for each in settings]
+
+    @cached_property
+    def is_for_target(self) -> bool:
+        """Whether each run is for one target: see `xlgrid.training.setting.Setting`."""
+        return any(Training.model_validate({key: value}).is_for_target for key, (value, *_) in self.vary.items())
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
         """Names that the study lacks, each as `place: what is wrong`.
@@ -71,6 +95,33 @@ class Grid(Strict):
                         yield f"{place}.{axis}: group {value!r} has no members: add some to it, or name another group"
         if len(self.checkpoints) > len(set(self.checkpoints)):
             yield f"{place}.checkpoints: a step is twice in {self.checkpoints}: remove one"
+        yield from self._problems_of_vary(study, f"{place}.vary")
+
+    def _problems_of_vary(self, study: "Study", place: str) -> Iterator[str]:
+        """Settings and values of which there are no variants, each as `place: what is wrong`."""
+        for key, values in self.vary.items():
+            if key in PACE:
+                yield f"{place}.{key}: the setting changes no result: leave it out, or set it in `training`"
+            if twice := [value for i, value in enumerate(values) if value in values[:i]]:
+                yield f"{place}.{key}: {twice[0]} is there twice: leave it out once"
+            for value in values:
+                try:
+                    Training.model_validate({key: value})
+                    variant("method", {key: value})
+                except ValidationError as error:
+                    yield f"{place}: {plainly(error)}"
+                    return
+                except ValueError as error:
+                    yield f"{place}.{key}: {error}"
+        for key in self.method if self.vary else ():
+            entry = study.methods.get(key)
+            if entry and (entry.derived or not entry.is_trained):
+                yield f"{place}: method {key} trains nothing: put it into a grid without `vary`"
+            elif entry and entry.start and entry.start.follows_targets and self.is_for_target:
+                yield (
+                    f"{place}: cells of method {key} have weights of the MLM run of their target, with which the run on "
+                    "their source has not begun: leave the method out, or give it a `start` with `at: source`"
+                )
 
     def problems_of_parts(self, study: "Study", name: str) -> list[str]:
         """Why methods, encoders or tasks of the study do not go together in this grid. `problems` has found none."""

@@ -1,5 +1,6 @@
 """Reads a study file and the files that it extends, and reports every mistake with its file and line."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ class Spot(NamedTuple):
 # Sections of a study with data; and keys of `data` whose values are compared as text, whatever their type.
 _OF_DATA = ("tasks", "text")
 _COMPARED = frozenset(("labels", "where"))
+# Keys whose values are paths, and keys with mappings to paths.
+_PATHS, _OF_PATHS = ("local", "path"), ("files", "pairs")
 # Path of a key -> its place.
 Lines = dict[tuple[str, ...], Spot]
 
@@ -99,9 +102,38 @@ def _near(path: Path) -> list[str]:
 
 
 def _extended(path: Path, name: str) -> Path:
-    """The file of a study that the study in `path` extends: in the same folder, or one that comes with xlgrid."""
+    """The file that the study in `path` extends.
+
+    A path begins at the folder of `path`; of a copy with the results, the extended file is a copy beside it. A name is that
+    of a study in the same folder, or of one that comes with xlgrid.
+    """
+    if _is_path(name):
+        there = Path(_from_file(os.path.expanduser(name), path))
+        beside = path.with_name(there.name)
+        return beside if beside.is_file() and not there.is_file() else there
     beside, other = path.with_name(f"{name}.yaml"), study_file(name)
     return other if other.is_file() and not beside.is_file() else beside
+
+
+def _is_path(name: str) -> bool:
+    return "/" in name or name.endswith(".yaml")
+
+
+def _from_file(place: str, path: Path) -> str:
+    """A path from the working directory, given as one from the folder of the study file `path`; outside of the working
+    directory, an absolute one. So it does not depend on how a command names the study."""
+    whole = Path(os.path.normpath(Path.cwd() / path.parent / place))
+    return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole)
+
+
+def _placed(value: Any, path: Path, key: str = "", above: str = "") -> Any:
+    """A part of the study file `path`, in which paths that begin with ./ or ../ begin at the file's folder."""
+    if isinstance(value, dict):
+        return {inner: _placed(item, path, str(inner), key) for inner, item in value.items()}
+    if isinstance(value, list):
+        return [_placed(item, path, key, above) for item in value]
+    is_path = isinstance(value, str) and (key in _PATHS or above in _OF_PATHS) and value.startswith(("./", "../"))
+    return _from_file(value, path) if is_path else value
 
 
 def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[StudyFile, dict[str, Any]]]:
@@ -118,15 +150,22 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[StudyFile,
         )
     lines: Lines = {}
     _locate(node, (), path, lines)
+    keys = _placed(keys, path)
     extended = []
     if "extends" in keys:
-        if not NAME.fullmatch(str(keys["extends"])):
-            problem = f"extends: expected the name of a study, such as demo, got {keys['extends']!r}: leave out folders and .yaml"
-            raise ValueError(located(problem, lines, path))
-        other, files = _extended(path, keys["extends"]), (*extending, path)
-        if other in files:
+        name = str(keys["extends"])
+        if not NAME.fullmatch(Path(name).stem if _is_path(name) else name) or (
+            _is_path(name) and Path(name).suffix != ".yaml"
+        ):
+            wanted = "the name of a study, such as demo, or the path of a file from the folder of this one, such as ../demo.yaml"
+            raise ValueError(located(f"extends: expected {wanted}, got {keys['extends']!r}", lines, path))
+        other, files = _extended(path, name), (*extending, path)
+        if other.resolve() in [file.resolve() for file in files]:
             circle = " -> ".join(file.name for file in (*files, other))
             problem = f"extends: studies extend one another in a circle: {circle}: leave `extends` out of one of them"
+            raise ValueError(located(problem, lines, path))
+        if namesake := next((file for file in files if file.stem == other.stem), None):
+            problem = f"extends: {other} and {namesake} would both make results/{other.stem}/: rename one of them"
             raise ValueError(located(problem, lines, path))
         if not other.is_file():
             problem = f"extends: there is no such study: {unknown('study', other.stem, _near(other))}"

@@ -5,6 +5,7 @@ The schema is strict: an unknown or misspelt key is an error that names the file
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, Self
 
@@ -54,16 +55,24 @@ class TrainingEntry(ForRuns):
             yield f"{place}.set.dev_targets: {error}"
             return
         try:
-            Training(**settings)
+            training = Training(**settings)
         except ValidationError as error:
             yield f"{place}.set: {plainly(error)}"
+            return
+        for key in (key for key, setting in training.added.items() if setting.is_for_target):
+            yield (
+                f"{place}.set.{key}: only the variants of a grid are for one target each: write "
+                f"`vary: {{{key}: [{settings[key]}]}}` in the grid"
+            )
 
 
 class Study(Strict):
     """One study."""
 
     extends: str | None = Field(
-        None, description="a study from which this one inherits every key that it does not state"
+        None,
+        description="a study from which this one inherits every key that it does not state: the name of a study in the same "
+        "folder or of one that comes with xlgrid, or the path of a file from the folder of this one, such as ../demo.yaml",
     )
     replace: Replace = Field(Replace(), description="new names for the encoders and languages of the extended study")
     title: str = Field(description="the heading of the report")
@@ -140,6 +149,11 @@ class Study(Strict):
 
     @model_validator(mode="after")
     def _variants_are_methods(self) -> Self:
+        """Add the variants of methods. Unknown methods and impossible values are errors that `Grid.problems` reports."""
+        for grid in self.grids.values():
+            with suppress(ValueError):
+                known = [name for name in grid.methods if plain(name) in self.methods]
+                self.methods |= {name: self.methods[plain(name)] for name in known}
         for name in (name for entry in self.sweep for name in entry.variants(self)):
             self.methods[name] = self.methods[plain(name)]
         return self
@@ -173,7 +187,7 @@ class Study(Strict):
         return [Target(member) for value in grid.target for member in self.expand(value, grid)]
 
     def trained(self, grid: Grid) -> list[Target]:
-        """The languages and pairs on which the runs of a grid train.
+        """The languages and pairs in the sources of a grid.
 
         Raises:
             ValueError: there is no such language or group.
@@ -242,14 +256,20 @@ class Study(Strict):
             [language.code, language.name, language.family, language.script, language.direction]
             for language in self.languages_used.values()
         ]
-        return [self.title, self.description, json.dumps([*self.exhibits]), json.dumps(facts, ensure_ascii=False)]
+        shown = [json.dumps([*self.exhibits]), json.dumps(facts, ensure_ascii=False)]
+        return [self.title, self.description, *shown, *self._main_metrics]
 
     @property
     def claims_settings(self) -> list[str]:
         """The settings of the study that verdicts depend on. Snakemake judges the claims again if they change."""
         named = (side.group or () for claim in self.claims.values() for side in (claim.select, *claim.sides))
         stated = [f"{name}: {claim.model_dump_json()}" for name, claim in self.claims.items()]
-        return [self.title, *stated, self.group_facts([str(group) for groups in named for group in groups])]
+        facts = self.group_facts([str(group) for groups in named for group in groups])
+        return [self.title, *stated, facts, *self._main_metrics]
+
+    @property
+    def _main_metrics(self) -> list[str]:
+        return [json.dumps(self.main_metrics)] if self.main_metrics else []
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Entries that its `published` lacks are taken from the study's.
@@ -279,8 +299,13 @@ class Study(Strict):
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
-        """Task -> the metrics of its cells, the main one first."""
+        """Task -> the metrics that are shown where no others are named, the main one first."""
         return {name: entry.task.metrics for name, entry in self.tasks.items()}
+
+    @property
+    def main_metrics(self) -> dict[str, str]:
+        """Task -> its main metric, for tasks that do not have the main metric of their kind."""
+        return {name: entry.task.metric for name, entry in self.tasks.items() if entry.task.metric}
 
     @cached_property
     def all_tokenizers(self) -> dict[str, TokenizerEntry]:
@@ -343,6 +368,7 @@ class Study(Strict):
             if rule.matches(self, matched):
                 settings |= groups.in_settings(rule.set, self.expand)
         settings |= settings_of(method)
+        training = Training(**settings)
         return Recipe(
             study=self.name,
             task=task,
@@ -353,10 +379,11 @@ class Study(Strict):
             options=entry.method.model_dump(mode="json", exclude_defaults=True),
             source=Source(source),
             seed=seed,
-            training=Training(**settings),
+            training=training,
             start=entry.start.for_run(Source(source)) if entry.start else None,
-            first=self.tasks[task].start,
+            first=task if training.is_for_target else self.tasks[task].start,
             mix=self.tasks[task].mix_of(Source(source)),
+            metric=self.tasks[task].task.metric,
             sweep=self.sweep_of(task, encoder, method, source),
             derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)
             if entry.derived

@@ -12,8 +12,7 @@ from xlgrid.base.settings import Seed, plainly
 from xlgrid.languages.sources import Source
 from xlgrid.methods.variants import Value, plain, same, settings_of, variant
 from xlgrid.study.when import ForRuns
-from xlgrid.training.recipe import PACE, Training
-from xlgrid.training.setting import ALL_SETTINGS
+from xlgrid.training.recipe import ALL_SETTINGS, PACE, Training
 from xlgrid.training.sweep import Swept
 
 if TYPE_CHECKING:
@@ -84,9 +83,11 @@ class Sweep(ForRuns):
                     raise ValueError(f"{key}: {value} is there twice: remove one")
                 variant("", {key: value})
                 try:
-                    Training.model_validate({key: value})
+                    is_for_target = Training.model_validate({key: value}).is_for_target
                 except ValidationError as error:
                     raise ValueError(plainly(error)) from None
+                if is_for_target:
+                    raise ValueError(f"`{key}` is not swept: only the variants of a grid are for one target each")
         return {key: tuple(map(same, values)) for key, values in swept.items()}
 
     def variants(self, study: "Study") -> Iterator[str]:
@@ -158,7 +159,8 @@ def seeds_of(study: "Study") -> dict[Runs, list[int]]:
     """Runs of the grids, and of tasks with which these begin -> their seeds."""
     found: dict[Runs, list[int]] = defaultdict(list)
     for grid in study.grids.values():
-        for axes in product(study.with_first(grid.task), grid.encoder, grid.method, study.sources(grid)):
+        methods = dict.fromkeys((*grid.methods, *grid.method))
+        for axes in product(study.with_first(grid.task), grid.encoder, methods, study.sources(grid)):
             if _has_dev_score(study, axes[0]):
                 found[Runs(*axes)] += (seed for seed in grid.seed if seed not in found[Runs(*axes)])
     return found

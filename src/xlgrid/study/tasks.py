@@ -1,6 +1,7 @@
 """The tasks of a study: what an example is, and where the data come from."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -59,6 +60,12 @@ class TaskEntry(Columns):
         "needed for generated data",
     )
     max_length: PositiveInt = Field(512, description="most tokens of an input")
+    metric: str | None = Field(
+        None,
+        description="the main metric, such as `macro-f1` or `f1:positive`, which chooses checkpoints on the dev set and "
+        "is shown where an exhibit or claim names no other: docs/how-to/task.md lists those of each kind; absent: the "
+        "first one of the kind",
+    )
     start: Name | None = Field(
         None,
         description="a task of the study; a run begins with all weights of that task's run with the same method, "
@@ -102,7 +109,9 @@ class TaskEntry(Columns):
     @cached_property
     def task(self) -> Task:
         """The task that the entry names or describes."""
-        return task(self.kind, self.columns)
+        described = task(self.kind, self.columns)
+        main = described.head.metric(described.labels, self.metric)
+        return described if main == described.head.metric(described.labels) else replace(described, metric=main.name)
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -222,7 +231,8 @@ class TaskEntry(Columns):
             yield f"{place}: task {name} {misuse}"
         for split in SPLITS:
             key, entry = study.entry(name, split)
-            for part in dict.fromkeys(targets if split == "test" else trained):
+            on_targets = split == "test" or (split == "train" and axes.is_for_target)
+            for part in dict.fromkeys(targets if on_targets else trained):
                 if entry.data and (problem := entry.data.lacks(key, split, part)):
                     yield f"{place}: {problem}"
         codes = dict.fromkeys(code for part in parts for code in part.languages)

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from xlgrid.base.settings import Strict
 from xlgrid.heads.head import Head, NoOptions, TaskColumns, written
+from xlgrid.heads.metrics import Metric
 from xlgrid.languages.sources import Target
 
 if TYPE_CHECKING:
@@ -73,12 +74,14 @@ class Task(TaskColumns):
         Options: the schema of the task's `options`.
         generator: makes the data of tasks that can be generated; None for others, which need `data` or a text in the study.
         tokens: of an input, which the estimate of cost assumes.
+        metric: the main metric; None: the first one of the head.
     """
 
     head: Head
     Options: type[Strict] = NoOptions
     generator: Generator | None = None
     tokens: int = 128
+    metric: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,8 +91,17 @@ class Task(TaskColumns):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The names of the metrics of the task's cells, the main one first."""
-        return tuple(metric.name for metric in self.head.metrics(self.labels))
+        """The names of the metrics that are shown where no others are named, the main one first."""
+        return (self.metric,) if self.metric else tuple(each.name for each in self._metrics if each.is_reported)
+
+    @property
+    def all_metrics(self) -> tuple[str, ...]:
+        """The names of all metrics that can be computed from the task's cells."""
+        return tuple(each.name for each in self._metrics)
+
+    @property
+    def _metrics(self) -> tuple[Metric, ...]:
+        return self.head.metrics(self.labels)
 
     @property
     def second(self) -> str | None:

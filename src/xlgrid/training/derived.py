@@ -47,6 +47,10 @@ class DerivedRuns(BaseModel):
         """What the recipe of a run says about its derivation, as values of JSON. It is a part of the run's identity."""
         return {}
 
+    def evaluated(self, run: Any, plan: Any) -> list[Any]:
+        """The tokens on which the rule evaluates models of a run, once for each evaluation, for `xlgrid cost`."""
+        return []
+
     def is_aimed(self, study: Any) -> bool:
         """Whether there is a run for each target, source@target."""
         return False

@@ -141,7 +141,8 @@ class Loop:
                 f"`checkpoints` has step {last:,}, but this training has {self.steps:,} steps: leave it out, or train longer"
             )
         self.step, self.limit = 0, self.settings.micro_batch_tokens
-        self.first_loss = float("nan")  # the loss of the first batch, before any step
+        # The loss of the first batch, before any step. A training without steps has no loss.
+        self.first_loss = float("nan") if self.steps else 0.0
         # The sum of each loss over the steps since the last evaluation.
         self.losses: dict[str, float] = {}
         self.curve: list[dict[str, float]] = []
@@ -160,7 +161,7 @@ class Loop:
         recipe = self.recipe
         train_parts, dev_parts = (
             [batches.read(path, code) for path, code in zip(paths, codes, strict=True)]
-            for paths, codes in ((train, recipe.source.parts), (dev, recipe.dev_parts))
+            for paths, codes in ((train, recipe.train_parts), (dev, recipe.dev_parts))
         )
         self.train = batches.mix(train_parts, self.settings.mix_seed, recipe.mix)
         dev_mix = (dev_parts, self.settings.mix_seed, recipe.mix)
@@ -168,7 +169,7 @@ class Loop:
         if not all(map(len, self.dev_sets)):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
         self.head = self.objective = ALL_HEADS.find(self.train.head)
-        self.metric, *_ = self.head.metrics(self.train.label_names)
+        self.metric = self.head.metric(self.train.label_names, recipe.metric)
 
     def _make_model(self, start: Path | None, first: Path | None, tokenizer: Path | None) -> None:
         """Load the encoder with a head, install the method, and load the weights of earlier runs.
@@ -213,7 +214,7 @@ class Loop:
         if is_resized:
             self.model.get_input_embeddings().requires_grad_()
         self.weights = {name: p for name, p in parameters.items() if p.requires_grad}
-        sources = self.recipe.source.languages
+        sources = [*dict.fromkeys(code for part in self.recipe.train_parts for code in part.languages)]
         by_language.give(self.model, self.weights, sources)
         by_language.parts(self.model, [*sources, *(code for dev in self.dev_sets for code in dev.languages)])
 
@@ -238,7 +239,8 @@ class Loop:
         Raises:
             Stopped: this process, or another process of the training, has received a signal.
         """
-        count = min(self.settings.evaluations, self.steps)
+        # A training without steps is evaluated, too.
+        count = max(1, min(self.settings.evaluations, self.steps))
         due = {round(self.steps * (number + 1) / count) for number in range(count)}
         ahead = schedule.stream(self.train, self.settings, self.recipe.seed, self.plan, self.step)
         saved = time.monotonic()
@@ -490,7 +492,10 @@ class Loop:
             # `xlgrid.results.learning` compares the loss before the first step with the last loss of the curve, and the
             # dev score with chance: the mean over the dev sets of the score of a guess.
             "loss": {"first": self.first_loss, "last": self.curve[-1]["loss"]},
-            "chance": {name: sum(chance.get(name, 0.0) for chance in chances) / len(chances) for name in chances[0]},
+            "chance": {
+                name: sum(chance.get(name, 0.0) for chance in chances) / len(chances)
+                for name in dict.fromkeys(name for chance in chances for name in chance)
+            },
             "steps": self.steps,
             # This is less than the recipe's value if memory ran out.
             "micro_batch_tokens": self.limit,

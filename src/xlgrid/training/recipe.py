@@ -21,17 +21,29 @@ from pydantic import (
 
 from xlgrid.architectures.scratch import Scratch
 from xlgrid.base.keys import apart, describe
+from xlgrid.base.plugins import Extensible, is_subclass_of
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
+from xlgrid.methods.variants import settings_of
 from xlgrid.training.new_head import LmHead
-from xlgrid.training.setting import ALL_SETTINGS
+from xlgrid.training.samples import Balanced, Examples, Shots
+from xlgrid.training.setting import Setting
 from xlgrid.training.sweep import Swept
 
 # The settings of `Training` that do not belong to a run's identity. `checkpoint_seconds` changes no result.
 # `micro_batch_tokens` depends on the memory of the machine; it changes the order of sums, and the random numbers of
 # dropout and masks. run.json records its final value.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
+
+SETTINGS: dict[str, type[Setting]] = {"examples": Examples, "shots": Shots, "balanced": Balanced}
+ALL_SETTINGS = Extensible[type[Setting]](
+    "setting of training",
+    "xlgrid.training",
+    SETTINGS,
+    fits=is_subclass_of(Setting),
+    expected="a subclass of xlgrid.training.setting.Setting",
+)
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
@@ -109,7 +121,7 @@ class Training(Strict):
         description="the rows of a step that are computed at once. mixed: rows of all languages; language: rows of one "
         "language, which is faster for large models with language modules",
     )
-    # Key -> a setting that a package adds. The key is written next to the keys above, in a study and in a recipe.
+    # Key -> a setting with a class of its own, as packages add them. The key is written next to the keys above, in a study and in a recipe.
     added: dict[str, Any] = {}
 
     @model_validator(mode="before")
@@ -132,6 +144,15 @@ class Training(Strict):
         schema = handler.resolve_ref_schema(handler(core_schema))
         describe(schema, handler, "added", ALL_SETTINGS)
         return schema
+
+    @property
+    def is_for_target(self) -> bool:
+        """Whether the run is for one target, on whose data it trains: see `Setting.is_for_target`."""
+        return any(setting.is_for_target for setting in self.added.values())
+
+    def used(self, examples: int) -> int:
+        """The number of training examples of a language or pair that the training uses, of so many."""
+        return min([examples, *(setting.used(examples) for setting in self.added.values())])
 
     @property
     def conflict(self) -> tuple[str, str] | None:
@@ -195,8 +216,10 @@ class Recipe(Strict):
     mix: Mix | None = Field(
         None, description="how examples are taken from the parts of a mix; None: the default of the head"
     )
+    metric: str | None = Field(
+        None, description="the main metric, by which the best checkpoint is chosen; None: the first metric of the head"
+    )
     sweep: Swept | None = Field(None, description="the settings among which those of the run are chosen")
-
     derived: dict[str, Any] = Field(
         {}, description="for a run that is made without training: how, and the recipes of the runs that it is made from"
     )
@@ -205,7 +228,15 @@ class Recipe(Strict):
     def parse(cls, identity: str, pace: str = "{}") -> Self:
         """The recipe whose `identity` and `pace` return these texts."""
         fields = json.loads(identity)
-        return cls.model_validate(fields | {"training": fields["training"] | json.loads(pace)})
+        further = json.loads(pace)
+        training = fields["training"] | further.pop("training", {})
+        return cls.model_validate(fields | further | {"training": training})
+
+    @property
+    def train_parts(self) -> tuple[Target, ...]:
+        """The languages and pairs on whose data the run trains."""
+        target = self.source.for_target
+        return (target,) if target and self.training.is_for_target else self.source.parts
 
     @property
     def dev_parts(self) -> tuple[Target, ...]:
@@ -229,16 +260,22 @@ class Recipe(Strict):
 
     def identity(self) -> str:
         """The recipe as JSON, without the defaults and without the settings that cannot change a result."""
-        return self.model_dump_json(exclude_defaults=True, exclude={"training": PACE})
+        return self.model_dump_json(exclude_defaults=True, exclude=self._without_effect)
 
     def pace(self) -> str:
         """The settings as JSON that cannot change a result. Together with `identity`, they are the whole recipe."""
-        return self.training.model_dump_json(exclude_defaults=True, include=PACE)
+        return self.model_dump_json(exclude_defaults=True, include=self._without_effect)
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result."""
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
         # The digests of other runs do not change with a field that only runs of a sweep, or runs without training, have.
         absent = [name for name in ("sweep", "derived") if not getattr(self, name)]
-        text = self.model_dump_json(exclude={"training": PACE, **dict.fromkeys(absent, True)})
+        text = self.model_dump_json(exclude=self._without_effect | dict.fromkeys(absent, True))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def _without_effect(self) -> dict[str, Any]:
+        """The fields that cannot change a result: the main metric is one unless it chooses the checkpoint, or a variant."""
+        chooses = settings_of(self.method) or (self.training.keep == "best" and self.training.evaluations > 1)
+        return {"training": PACE, **({} if self.metric and chooses else {"metric": True})}

@@ -13,8 +13,7 @@ from xlgrid.base.files import whole, write_text
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import ALL_METHODS
 from xlgrid.tasks import ALL_TASKS
-from xlgrid.training.recipe import Recipe
-from xlgrid.training.setting import ALL_SETTINGS
+from xlgrid.training.recipe import ALL_SETTINGS, Recipe
 
 if TYPE_CHECKING:
     import torch

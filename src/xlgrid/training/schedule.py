@@ -71,8 +71,12 @@ def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
         raise ValueError(settings.conflict[1])
     if settings.alpha is not None and settings.steps:
         return Plan([], [settings.steps])
-    everything = np.arange(len(tokens))
-    planned = Plan([everything], [settings.steps or steps_of(tokens, everything, settings.epochs, settings, seed)])
+    pool = np.arange(len(tokens))
+    for setting in settings.added.values():
+        pool = np.intersect1d(pool, setting.pool(tokens, settings, seed))
+    if not len(pool):
+        return Plan([pool], [0])
+    planned = Plan([pool], [settings.steps or steps_of(tokens, pool, settings.epochs, settings, seed)])
     for setting in settings.added.values():
         planned = setting.plan(planned, tokens, settings, seed)
     return planned
@@ -206,6 +210,8 @@ def training_length(settings: Training, train: int, tokens: int, options: Mappin
         tokens: the number of tokens of an example.
         options: the options of a generated task.
     """
+    if not settings.used(1):
+        return 0, 0
     batch = settings.batch_size or max(1, settings.batch_tokens // tokens)
     if settings.steps:
         return settings.steps, settings.steps * batch

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel
 
 from xlgrid.base.arrays import Ints
-from xlgrid.base.plugins import Extensible, is_subclass_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from xlgrid.heads.head import Head
     from xlgrid.heads.tokens import Tokens
 
 
@@ -39,9 +40,12 @@ class Setting(BaseModel):
 
     Attributes:
         about: the meaning of the key in the reference of the study file.
+        is_for_target: whether a run with the setting is for one target. It begins with the run on the source without the
+            setting, and trains on the data of the target. Only the variants of a grid can have such a setting.
     """
 
     about: ClassVar[str]
+    is_for_target: ClassVar[bool] = False
 
     def conflict(self, training: Any) -> str | None:
         """The error message if the setting conflicts with other settings of a run; None if it does not.
@@ -49,6 +53,10 @@ class Setting(BaseModel):
         Args:
             training: the `xlgrid.training.recipe.Training` of the run.
         """
+        return None
+
+    def misfit(self, head: "Head") -> str | None:
+        """The error message if the setting does not suit tasks with a head; None if it does."""
         return None
 
     def begin(self, model: "PreTrainedModel", encoder: Path) -> None:
@@ -60,6 +68,17 @@ class Setting(BaseModel):
         Raises:
             ValueError: the setting does not fit this model.
         """
+
+    def pool(self, tokens: "Tokens", training: Any, seed: int) -> Ints:
+        """The rows of the training examples that the training uses. Without any, the training has no steps.
+
+        Args:
+            training: the `xlgrid.training.recipe.Training` of the run.
+
+        Raises:
+            ValueError: the data have too few examples.
+        """
+        return np.arange(len(tokens))
 
     def plan(self, planned: Plan, tokens: "Tokens", training: Any, seed: int) -> Plan:
         """The plan of a training with this setting: the examples that training uses, and the steps that use them.
@@ -73,6 +92,10 @@ class Setting(BaseModel):
         """
         return planned
 
+    def used(self, examples: int) -> int:
+        """The number of training examples of a language or pair that the training uses, of so many."""
+        return examples
+
     def passes(self, examples: int, options: Mapping[str, object]) -> list[tuple[float, int]]:
         """An estimate of what `plan` adds to a training by epochs, as pairs of epochs and a number of examples.
 
@@ -81,12 +104,3 @@ class Setting(BaseModel):
             options: the options of a generated task.
         """
         return []
-
-
-ALL_SETTINGS = Extensible[type[Setting]](
-    "setting of training",
-    "xlgrid.training",
-    {},
-    fits=is_subclass_of(Setting),
-    expected="a subclass of xlgrid.training.setting.Setting",
-)

@@ -52,7 +52,7 @@ def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(cell_inputs: dict[str,
     evaluate(**cell_inputs, out=tmp_path / "cell.json")
     cell = records.read_cell(tmp_path / "cell.json")
     record = json.loads((cell_inputs["run"] / "run.json").read_text())
-    assert cell["scores"] == {"accuracy": record["dev_score"]}
+    assert cell["scores"]["accuracy"] == record["dev_score"]
     assert (cell["target"], cell["n"], cell["digest"]) == ("fr", 40, record["digest"])
     assert cell["cpu_seconds"] > 0 and cell["seconds"] > 0
     for made in (record, cell):
@@ -102,8 +102,10 @@ def test_a_cell_of_another_run_is_refused(
 def test_the_outcomes_give_the_score(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
     evaluate(**cell_inputs, out=tmp_path / "cell.json")
     cell = records.read_cell(tmp_path / "cell.json")
-    pairs = [outcome if isinstance(outcome, list) else [outcome, 1] for outcome in records.outcomes("cell.json", cell)]
-    assert 100 * sum(a for a, _ in pairs) / sum(b for _, b in pairs) == pytest.approx(cell["scores"]["accuracy"])
+    right = [np.equal(*outcome) for outcome in records.outcomes("cell.json", cell)]
+    assert 100 * np.hstack(right).mean() == pytest.approx(cell["scores"]["accuracy"])
+    without = {**cell, "scores": {}}
+    assert {name: records.score("cell.json", without, name) for name in cell["scores"]} == cell["scores"]
 
 
 @pytest.mark.parametrize("segments", [True, False])
@@ -123,10 +125,10 @@ def test_a_cell_tells_bert_the_second_segment_as_its_run_did(segments: bool, tmp
     trained_model = BertForSequenceClassification.from_pretrained(tmp_path / "encoder", num_labels=3).eval()
     trained_model.load_state_dict(load_file(tmp_path / "run" / "delta.safetensors"))
 
-    def outcome(row: list[int], segments: bool) -> int:
+    def outcome(row: list[int], segments: bool) -> list[int]:
         types = [int(segments and at >= len(row) // 2) for at in range(len(row))]
         logits = trained_model(torch.tensor([row]), token_type_ids=torch.tensor([types])).logits
-        return int(logits.argmax() == row[0] % 2)
+        return [row[0] % 2, int(logits.argmax())]
 
     expected = [outcome(row, segments) for row in rows]
     assert expected != [outcome(row, not segments) for row in rows], "the types must matter here"

@@ -85,7 +85,7 @@ def test_right_labels_in_all_windows_give_full_marks_to_each_sentence(world: Pat
         for tokens in (short, whole)
     )
     assert outcomes == expected
-    [metric] = HEADS["token"].metrics(short.label_names)
+    metric = HEADS["token"].metric(short.label_names)
     assert metric.score(outcomes) == 100 and metric.name == ("f1" if scheme_of(short.label_names) else "accuracy")
 
 
@@ -113,7 +113,7 @@ def test_a_cell_counts_all_words_once_and_a_run_trains_on_all_windows(world: Pat
     sentences = read_table(world / kind / "qb1" / "train.parquet")["tokens"].to_pylist()
     assert cell["words"] == sum(map(len, sentences)) and cell["n"] == len(sentences)
     if kind == "udpos":
-        assert [count for _, count in records.outcomes("cell.json", cell)] == [len(words) for words in sentences]
+        assert [len(gold) for gold, _ in records.outcomes("cell.json", cell)] == [len(words) for words in sentences]
     tokens = read(world, kind, "qb1")
     epoch = schedule.epoch(tokens.lengths, np.arange(len(tokens)), Training(batch_tokens=100), seed=1, number=0)
     assert sorted(np.concatenate(epoch).tolist()) == list(range(len(tokens)))

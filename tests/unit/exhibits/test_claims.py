@@ -39,7 +39,14 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
 
 
 def write(cell: Cell, outcomes: list[Any], metric: str = "accuracy") -> None:
-    named = {"metric": {"name": metric, "implementation": "i"}, "n": len(outcomes), "outcomes": pack(outcomes)}
+    head = {"accuracy": "embed", "mining-f1": "embed-mining"}.get(metric, "surprisal")
+    named = {
+        "head": head,
+        "labels": [],
+        "metric": {"name": metric, "implementation": "i"},
+        "n": len(outcomes),
+        "outcomes": pack(outcomes),
+    }
     scores = {metric: heads.metric(metric).score(outcomes)}
     path = Path(cell.path)
     path.parent.mkdir(parents=True, exist_ok=True)

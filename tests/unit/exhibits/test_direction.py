@@ -61,7 +61,13 @@ def write(cell: Cell) -> None:
     mean = MEANS[cell.method, cell.source.data, cell.target.data]
     outcomes = [[mean * float(each), 1] for each in rng.normal(1, 0.01, 50)]
     scores = {"surprisal": surprisal.SURPRISAL.score(outcomes)}
-    named = {"metric": {"name": "surprisal", "implementation": "i"}, "scores": scores, "run": cell.run.folder}
+    named = {
+        "head": "surprisal",
+        "labels": [],
+        "metric": {"name": "surprisal", "implementation": "i"},
+        "scores": scores,
+        "run": cell.run.folder,
+    }
     record = {**cell._asdict(), **named, "n": len(outcomes), "outcomes": pack(outcomes)}
     curve = [{"step": step, "score": mean + 1 / step} for step in (10, 20)]
     texts = {

@@ -63,7 +63,16 @@ def write(cell: Cell, score: float) -> None:
     """A cell with a made-up score."""
     metric = "perplexity" if cell.task == "perplexity" else "accuracy"
     outcomes = pack([[score, 1]] if metric == "perplexity" else [1])
-    record = {**cell._asdict(), "scores": {metric: score}, "metric": {"name": metric}, "n": 1, "outcomes": outcomes}
+    head = {"perplexity": "perplexity"}.get(metric, "embed")
+    record = {
+        **cell._asdict(),
+        "head": head,
+        "labels": [],
+        "scores": {metric: score},
+        "metric": {"name": metric},
+        "n": 1,
+        "outcomes": outcomes,
+    }
     Path(cell.path).parent.mkdir(parents=True, exist_ok=True)
     Path(cell.path).write_text(json.dumps(record))
 

@@ -51,7 +51,7 @@ def test_the_schema_refuses(spec: dict[str, Any], message: str) -> None:
 
 
 def test_another_option_renders_an_exhibit_again() -> None:
-    study = SimpleNamespace(facts={}, order={})
+    study = SimpleNamespace(facts={}, order={}, main_metrics={})
     other, _ = EXHIBIT.validate_python(TABLE | {"latex": {"bold": "method"}}).settings(study)
     assert '"bold":["method"]' in other
 
@@ -64,6 +64,8 @@ def test_the_example_of_the_page_is_a_table_and_the_page_lists_all_keys() -> Non
     assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [*LatexOfScores.model_fields]
 
 
+# The entities of one word, of two types.
+LABELS = ["O", "B-PER", "B-LOC"]
 Render = Callable[..., dict[str, str]]
 
 
@@ -82,9 +84,12 @@ def render(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Render:
         for cell in plan.cells:
             if cell.seed <= seeds:
                 right = rng.random(300) < shares[cell.method, str(cell.target)]
-                outcomes = [[1, 0, 0] if each else [0, 1, 1] for each in right]
-                score = heads.metric("f1").score(outcomes)
-                scores = {"metric": {"name": "f1", "implementation": "i"}, "scores": {"f1": score}}
+                outcomes = [[[1], [1]] if each else [[1], [2]] for each in right]
+                score = heads.HEADS["token"].metric(LABELS, "f1").score(outcomes)
+                scores = {"metric": {"name": "f1", "implementation": "i"}, "scores": {"f1": score}} | {
+                    "head": "token",
+                    "labels": LABELS,
+                }
                 Path(cell.path).parent.mkdir(parents=True, exist_ok=True)
                 Path(cell.path).write_text(
                     json.dumps({**cell._asdict(), **scores, "n": 300, "outcomes": pack(outcomes)})

@@ -13,7 +13,9 @@ RIGHT = heads.metric("accuracy")
 SPREAD = OfAll("spread", "here", lambda outcomes: np.ptp(outcomes), unit="")
 
 
-@pytest.mark.parametrize(("metric", "outcomes"), [("accuracy", []), ("f1", []), ("f1", [[0, 0, 0], [0, 0, 0]])])
+@pytest.mark.parametrize(
+    ("metric", "outcomes"), [("accuracy", []), ("mining-f1", []), ("mining-f1", [[0, 0, 0], [0, 0, 0]])]
+)
 def test_nothing_to_count_scores_zero(metric: str, outcomes: list[Outcome]) -> None:
     assert heads.metric(metric).score(outcomes) == 0
 
@@ -33,7 +35,7 @@ def test_a_score_is_divided_by_weights_that_sum_to_less_than_one() -> None:
     [
         ("accuracy", [1, 0, 0, 1, 1, 1]),
         ("accuracy", [[3, 4], [0, 1], [2, 9], [5, 5]]),
-        ("f1", [[2, 0, 1], [0, 1, 0], [1, 1, 3], [4, 0, 0], [0, 0, 0]]),
+        ("mining-f1", [[2, 0, 1], [0, 1, 0], [1, 1, 3], [4, 0, 0], [0, 0, 0]]),
         ("squad-f1", [[0.5, 0.0], [1.0, 1.0], [0.2, 0.0]]),
         ("squad-em", [[0.5, 0.0], [1.0, 1.0], [0.2, 0.0]]),
         ("perplexity", [[3.5, 2], [0.25, 1], [0.0, 0], [8.0, 3]]),
@@ -49,7 +51,7 @@ def test_an_influence_is_how_the_score_changes_with_an_example_s_weight(metric: 
 
 
 def test_nothing_to_count_has_no_influence() -> None:
-    assert list(heads.metric("f1").moves([[0, 0, 0], [0, 0, 0]])) == [0, 0]
+    assert list(heads.metric("mining-f1").moves([[0, 0, 0], [0, 0, 0]])) == [0, 0]
 
 
 def test_a_metric_says_which_of_two_scores_is_better() -> None:

@@ -8,9 +8,8 @@ from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import BILOU, IOBES, Entities
 
-from xlgrid.heads import metric
+from xlgrid.heads import HEADS
 from xlgrid.heads.schemes import Scheme, Span, scheme_of
-from xlgrid.heads.token import span_outcome
 
 # Types with hyphens of their own, and such that differ by the case alone.
 TYPES = ("PER", "LOC", "B-cell", "per")
@@ -69,14 +68,9 @@ def spans_of_seqeval(words: list[str], letters: str) -> set[Span]:
 
 
 def f1(labels: tuple[str, ...], predicted: list[list[str]], gold: list[list[str]]) -> float:
-    scheme, number = found(labels), {label: at for at, label in enumerate(labels)}
-    pairs = zip(predicted, gold, strict=True)
-    return metric("f1").score(
-        [
-            span_outcome(scheme.spans, labels, [number[each] for each in p], [number[each] for each in g])
-            for p, g in pairs
-        ]
-    )
+    pairs = zip(gold, predicted, strict=True)
+    outcomes = [[[labels.index(label) for label in side] for side in pair] for pair in pairs]
+    return HEADS["token"].metric(labels, "f1").score(outcomes)
 
 
 def f1_of_seqeval(gold: list[list[str]], predicted: list[list[str]], **mode: object) -> float:

@@ -74,7 +74,7 @@ def test_labels_that_are_scored_otherwise_than_they_look_are_told(
 @pytest.mark.parametrize(
     ("labels", "metric", "read_as"),
     [
-        (("NOUN", "VERB"), "accuracy", "correct / all"),
+        (("NOUN", "VERB"), "accuracy", "right / all words"),
         (LABELS, "f1", "IOB (IOB1 and IOB2 alike), as seqeval's default mode"),
         (INSIDE, "f1", "IOB (IOB1 and IOB2 alike), as seqeval's default mode"),
         (("o", "per_b", "per_i"), "f1", "IOB (IOB1 and IOB2 alike), as seqeval's default mode"),
@@ -84,9 +84,11 @@ def test_labels_that_are_scored_otherwise_than_they_look_are_told(
 def test_the_metric_and_its_definition_follow_from_the_labels(
     labels: tuple[str, ...], metric: str, read_as: str, tmp_path: Path
 ) -> None:
-    assert [measured.name for measured in HEADS["token"].metrics(labels)] == [metric]
+    main = HEADS["token"].metric(labels)
+    assert main.name == metric
+    assert [each.name for each in HEADS["token"].metrics(labels) if each.is_reported] == [metric]
     tokens = batches.read(write(tmp_path / "t.arrow", [[5]], "token"))
-    assert read_as in HEADS["token"].implementation(replace(tokens, label_names=labels))
+    assert read_as in HEADS["token"].implementation(replace(tokens, label_names=labels), main)
 
 
 def test_labels_of_half_a_scheme_are_refused_with_the_labels_to_write() -> None:
@@ -171,4 +173,5 @@ def test_chance_is_the_score_of_the_most_frequent_label_for_each_word(
     gold = [[0, 1, 0], [0, 0], [2, 0, 0, 1]]
     tokens = batches.read(write(tmp_path / "t.arrow", [[9, *[3 + label for label in row]] for row in gold], "token"))
     chance = HEADS["token"].chance(replace(tokens, label_names=labels))
-    assert chance == {metric_name: pytest.approx(0.0 if metric_name == "f1" else 100 * 6 / 9)}
+    assert chance[metric_name] == pytest.approx(0.0 if metric_name == "f1" else 100 * 6 / 9)
+    assert chance["accuracy"] == pytest.approx(100 * 6 / 9)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows_fixture import rows_of
 
-from xlgrid.heads import HEADS, metric
+from xlgrid.heads import HEADS
 from xlgrid.heads.token import Words
-from xlgrid.heads.token_chunks import ChunkHead, chunks
+from xlgrid.heads.token_chunks import CHUNK_F1, chunks
 from xlgrid.synthetic.miniatures.udpos import LABELS
 
 HEAD = HEADS["token-chunks"]
@@ -34,9 +34,8 @@ def test_f1_is_seqevals(of_words: list[list[tuple[int, int]]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = 100 * f1_score(gold, predicted)
-    assert isinstance(HEAD, ChunkHead)
-    outcomes = [HEAD.outcome(LABELS, [p for p, _ in each], [g for _, g in each]) for each in of_words]
-    assert metric("chunk-f1").score(outcomes) == pytest.approx(expected)
+    outcomes = [[[g for _, g in each], [p for p, _ in each]] for each in of_words]
+    assert HEAD.metric(LABELS).score(outcomes) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -58,5 +57,8 @@ def test_chunks(tags: str, expected: set[tuple[str, int, int]]) -> None:
 def test_the_chunks_of_a_sentence_cross_its_windows() -> None:
     tokens = rows_of("token-chunks", {"example": np.zeros(2, np.int64)}, label_names=LABELS)
     noun, verb = LABELS.index("NOUN"), LABELS.index("VERB")
-    windows = [Words([noun, noun], [noun, noun]), Words([noun, verb], [noun, noun])]
-    assert HEAD.outcomes(tokens, windows) == [[0, 2, 1]]
+    windows = [Words([noun, noun], [noun, noun]), Words([noun, noun], [noun, verb])]
+    outcomes = HEAD.outcomes(tokens, windows)
+    assert outcomes == [[[noun] * 4, [noun, noun, noun, verb]]]
+    [counts] = CHUNK_F1.cases.matrices(outcomes, LABELS)
+    assert counts.sum(0).tolist() == [0, 1, 2]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
@@ -47,8 +48,10 @@ def load(folder: Path, *changes: tuple[str, str]) -> Plan:
 
 def members(plan: Plan, source: str = "en", seed: int = 1, task: str = "rt") -> dict[str, float]:
     run = Run("merges", task, "mini", "merged", source, seed)
-    described = plan.study.recipe(*run[1:]).derived["members"]
-    return {f"{m['task']}/{m['method']}/{m['source']}/{m['seed']}": m["weight"] for m in described}
+    derived = plan.study.recipe(*run[1:]).derived
+    [weights] = derived["weights"]
+    names = [f"{m['task']}/{m['method']}/{m['source']}/{m['seed']}" for m in derived["members"]]
+    return dict(zip(names, weights, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -165,6 +168,27 @@ def test_an_entry_comes_back_from_its_dump() -> None:
     assert MethodEntry.model_validate(entry.model_dump()) == entry
 
 
+def test_several_weights_are_tried_on_the_dev_set_of_the_source(tmp_path: Path) -> None:
+    entry = "{by: average, of: [{method: full-ft, seeds: [1, 2]}, {method: full-ft, seeds: [3]}], weights: [[1, 1], [3, 1]]}"
+    plan = load(tmp_path, (ENTRY, entry))
+    run = Run("merges", "rt", "mini", "merged", "en", 1)
+    derived = plan.study.recipe(*run[1:]).derived
+    assert derived["weights"] == [[0.25, 0.25, 0.5], [0.375, 0.375, 0.25]] and derived["choose_on"] == "source"
+    assert run.inputs(plan)["dev"] == ["results/merges/tokens/rt/mini/en/dev.arrow"]
+    costs = [Estimate(plan).of(each) for each in (run, run._replace(method="full-ft"))]
+    single = load(tmp_path)
+    assert run.inputs(single)["dev"] == [] and Estimate(single).of(run).tokens == 0
+    assert costs[0].steps == 0 and costs[0].tokens > 0 and costs[0].hours < costs[1].hours
+
+
+def test_an_oracle_chooses_on_the_dev_set_of_the_target(tmp_path: Path) -> None:
+    entry = "{by: sum, of: [{method: full-ft}, {method: mlm-ft, task: mlm, source: target}], weights: [[1, 1], [1, 0]], choose_on: target}"
+    plan = load(tmp_path, (ENTRY, entry))
+    run = Run("merges", "rt", "mini", "merged", "en@fr", 1)
+    assert run.inputs(plan)["dev"] == ["results/merges/tokens/rt/mini/fr/dev.arrow"]
+    assert plan.study.recipe(*run[1:]).derived["choose_on"] == "target"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -186,6 +210,10 @@ def test_an_entry_comes_back_from_its_dump() -> None:
         ("{method: full-ft}", "{method: mlm-ft, task: mlm}", "merge.weights: .* must add up to more than 0, got 0"),
         (ENTRY, "{by: sum, of: [{method: full-ft}, {method: full-ft, seeds: [2]}], weights: [1, -1]}", "merge.weights: .* got 0"),
         ("{method: full-ft}", "{method: full-ft, task: ner}", "methods.merged.merge.of: the head of task ner does not fit task rt"),
+        ("full-ft}]}", "full-ft}], weights: [[1], [1, 2]]}", "there are 2 weights for 1 entries of `of`"),
+        ("full-ft}]}", "full-ft}], weights: [[1]]}", "methods.merged.merge.weights"),
+        ("full-ft}]}", "full-ft}], weights: [[1], [2]], choose_on: target}", "merge.choose_on: `target` is for several"),
+        ("full-ft}]}", "full-ft, source: target}], choose_on: target}", "merge.choose_on: `target` is for several"),
         ("seed: [1]", "seed: [1, 2]", None),
         ("{method: full-ft}]}}\ngrids", "{method: full-ft, seeds: [1, 2]}]}}\ngrids", None),
     ],

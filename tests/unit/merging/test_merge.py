@@ -32,10 +32,11 @@ def merged(
     by: str, *members: tuple[Recipe, float], options: dict[str, float] | None = None, base: str = "full-ft"
 ) -> Recipe:
     described = [
-        {**member.model_dump(include={"task", "encoder", "method", "source", "seed"}), "weight": weight, "recipe": "x"}
-        for member, weight in members
+        {**member.model_dump(include={"task", "encoder", "method", "source", "seed"}), "recipe": "x"}
+        for member, _ in members
     ]
-    derived = {"by": by, "options": options or {}, "members": described}
+    weights = [[weight for _, weight in members]]
+    derived = {"by": by, "options": options or {}, "members": described, "weights": weights}
     return recipe("sequence", "merged", base=base, derived=derived)
 
 

@@ -207,7 +207,14 @@ def test_a_mistake_in_the_study_that_is_extended_names_its_file() -> None:
 def test_seeds_of_two_studies_are_averaged() -> None:
     plan = extended(grids={"main": {"seed": [1, 2, 3]}})
     for each in plan.cells:
-        record = each._asdict() | {"scores": {"f1": 10.0 * each.seed}, "metric": {"name": "f1"}, "n": 1, "outcomes": ""}
+        record = each._asdict() | {
+            "head": "token",
+            "labels": [],
+            "scores": {"f1": 10.0 * each.seed},
+            "metric": {"name": "f1"},
+            "n": 1,
+            "outcomes": "",
+        }
         Path(each.path).parent.mkdir(parents=True, exist_ok=True)
         Path(each.path).write_text(json.dumps(record))
     assert Counter(each.study for each in plan.cells) == {"old": 12, "new": 6}

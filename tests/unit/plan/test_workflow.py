@@ -125,6 +125,29 @@ def test_a_study_file_may_be_anywhere_and_so_may_the_study_that_it_extends(tmp_p
     assert list(workflow.load_plans(settings, ["results/two/report.html"])) == ["two"]
 
 
+def test_a_job_finds_a_study_that_another_extends_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/base.yaml").write_text(STUDY)
+    Path("studies/own.yaml").write_text("extends: ../shared/base.yaml\ntraining: [{set: {steps: 5}}]\n")
+    for arguments in (
+        ["results/own/report.html"],
+        ["results/base/report.html"],
+        ["--target-jobs", "data:task=ner,study=base"],
+    ):
+        plans = workflow.with_ancestors(workflow.load_plans(workflow.Settings(), arguments))
+        assert plans["base"].path == Path("shared/base.yaml")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/base.yaml").write_text(STUDY)
+    Path("studies/mine.yaml").write_text("extends: ../other/base.yaml\n")
+    with pytest.raises(ValueError, match=r"base.yaml and .*base.yaml would both make results/base/: rename"):
+        workflow.load_plans(workflow.Settings(), ["results/base/report.html"])
+    Path("studies/base.yaml").write_text(STUDY)
+    with pytest.raises(
+        ValueError, match=r"shared/base.yaml and studies/base.yaml would both make results/base/: rename"
+    ):
+        workflow.load_plans(workflow.Settings(), ["results/own/report.html"])
+
+
 def test_two_study_files_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(STUDY)
     with pytest.raises(ValueError, match=r"one.yaml and studies/one.yaml would both make results/one/: rename"):

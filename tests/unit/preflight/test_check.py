@@ -38,6 +38,15 @@ def test_a_report_that_cannot_be_made_is_a_problem(
     assert [(line.state, line.text) for line in reports] == [(State.PROBLEM, "claims.one: no cell")]
 
 
+def test_settings_of_training_that_a_narrower_study_does_not_use_are_a_remark(
+    tmp_path: Path, no_hub: list[str]
+) -> None:
+    write(tmp_path, TEXT)
+    narrow = write(tmp_path, "extends: s\ngrids: {main: {method: [full-ft]}}\n", "narrow.yaml")
+    [line] = [line for line in study_lines(load_plan(narrow), "hub.lock.yaml") if line.thing == "training"]
+    assert line.state is State.OPEN and "no run has method 'bitfit', which the study defines" in line.text
+
+
 class Broken(Method):
     """A method of a package, with a mistake."""
 

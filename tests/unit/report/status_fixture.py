@@ -33,7 +33,17 @@ CELL = Cell(*RUN[:-1], "qb1", RUN.seed)
 RESULT = f"{RUN.folder}/run.json"
 
 
-DONE = json.dumps({**CELL._asdict(), "scores": {"f1": 50.0}, "metric": {"name": "f1"}, "n": 0, "outcomes": ""})
+DONE = json.dumps(
+    {
+        **CELL._asdict(),
+        "head": "token",
+        "labels": [],
+        "scores": {"f1": 50.0},
+        "metric": {"name": "f1"},
+        "n": 0,
+        "outcomes": "",
+    }
+)
 
 
 RUN_LOG = "results/tiny/logs/runs/ner/tiny/full-ft/qa1/seed1.log"

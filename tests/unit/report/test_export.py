@@ -49,6 +49,8 @@ def result(cell: Cell, scores: dict[str, float], **changes: Any) -> None:
         "digest": "d1",
         "seconds": 2.5,
         "cpu_seconds": 3.5,
+        "head": "token",
+        "labels": [],
         "scores": scores,
         "metric": {"name": next(iter(scores)), "implementation": "i"},
         "n": 2,

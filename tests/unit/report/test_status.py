@@ -233,7 +233,14 @@ def test_partial_prints_a_few_reasons_and_where_all_failures_are() -> None:
 def test_partial_judges_the_claims_from_what_exists() -> None:
     write("studies/tiny.yaml", STUDY + CLAIM)
     outcomes = [1, 0, 1, 1]
-    record = {"metric": {"name": "accuracy"}, "scores": {"accuracy": 75.0}, "n": 4, "outcomes": pack(outcomes)}
+    record = {
+        "head": "embed",
+        "labels": [],
+        "metric": {"name": "accuracy"},
+        "scores": {"accuracy": 75.0},
+        "n": 4,
+        "outcomes": pack(outcomes),
+    }
     for cell in load_plan("tiny").cells:
         if cell.seed == 1:
             write(cell.path, json.dumps({**cell._asdict(), **record}))
@@ -247,7 +254,14 @@ def test_partial_renders_the_exhibits_and_their_comparisons_from_what_exists() -
     write("reference/paper/t1.csv", numbers)
     exhibit = "{kind: table, title: Transfer, rows: [source], columns: [target], published: {file: paper/t1}}"
     write("studies/tiny.yaml", f"{STUDY}exhibits: {{transfer: {exhibit}}}\n")
-    record = {"metric": {"name": "f1"}, "scores": {"f1": 75.0}, "n": 1, "outcomes": pack([[3, 1, 1]])}
+    record = {
+        "head": "token",
+        "labels": [],
+        "metric": {"name": "f1"},
+        "scores": {"f1": 75.0},
+        "n": 1,
+        "outcomes": pack([[3, 1, 1]]),
+    }
     write(CELL.path, json.dumps({**CELL._asdict(), **record}))
     result = ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial")
     assert result.exit_code == 0, result.output

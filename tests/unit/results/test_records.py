@@ -11,18 +11,29 @@ from xlgrid.base.errors import Damaged
 from xlgrid.evaluation.cell import pack
 from xlgrid.results import records
 
+LABELS = ["O", "B-PER", "I-PER"]
+# Two sentences: an entity that is found, and one that is not.
+OUTCOMES = [[[1, 2], [1, 2]], [[0, 1], [1, 0]]]
 WHO = {"task": "t", "encoder": "e", "method": "m", "source": "en", "target": "fr", "seed": 1}
 
 
 def cell(folder: Path, name: str = "cell.json", **changes: Any) -> Path:
-    defaults = {"study": "s", **WHO, "scores": {"f1": 50.0}, "metric": {"name": "f1", "implementation": "i"}, "n": 2}
+    defaults = {
+        "study": "s",
+        **WHO,
+        "head": "token",
+        "labels": LABELS,
+        "scores": {"f1": 50.0},
+        "metric": {"name": "f1", "implementation": "i"},
+        "n": 2,
+    }
     path = folder / name
-    path.write_text(json.dumps({**defaults, "outcomes": pack([[1, 0, 0], [0, 1, 1]]), **changes}))
+    path.write_text(json.dumps({**defaults, "outcomes": pack(OUTCOMES), **changes}))
     return path
 
 
 def test_outcomes_read_back(tmp_path: Path) -> None:
-    assert records.outcomes("cell.json", records.read_cell(cell(tmp_path))) == [[1, 0, 0], [0, 1, 1]]
+    assert records.outcomes("cell.json", records.read_cell(cell(tmp_path))) == OUTCOMES
 
 
 def test_a_wrong_number_of_outcomes_is_noticed(tmp_path: Path) -> None:
@@ -62,6 +73,8 @@ SQUAD = {"squad-f1": 75.0, "squad-em": 50.0}
 
 def questions(folder: Path, **changes: Any) -> Path:
     defaults = {
+        "head": "span",
+        "labels": [],
         "scores": SQUAD,
         "metric": {"name": "squad-f1", "implementation": "i"},
         "outcomes": pack([[1, 1], [0.5, 0]]),
@@ -78,9 +91,16 @@ def test_a_row_per_metric_that_is_asked_for_whether_there_is_a_result_or_not(tmp
     assert table["implementation"].notna().tolist() == [True, False, False, False], "a cell says it of its main metric"
 
 
-def test_a_cell_without_a_metric_that_is_asked_for_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Damaged, match=r"cell\.json has no squad-em, but squad-f1: delete it"):
-        records.read_cells([(questions(tmp_path, scores={"squad-f1": 75.0}), WHO)], {"t": ("squad-em",)})
+def test_a_metric_that_a_cell_does_not_list_is_computed_from_its_outcomes(tmp_path: Path) -> None:
+    table = records.read_cells([(questions(tmp_path, scores={"squad-f1": 75.0}), WHO)], {"t": ("squad-em",)})
+    assert table["score"].tolist() == [50.0]
+    table = records.read_cells([(cell(tmp_path), WHO)], {"t": ("recall", "f1:PER", "accuracy")})
+    assert table["score"].tolist() == [50.0, 50.0, 50.0]
+
+
+def test_a_cell_that_cannot_have_a_metric_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Damaged, match=r"cell\.json has no f1:PRE: unknown .* did you mean 'f1:PER'.* delete it"):
+        records.read_cells([(cell(tmp_path), WHO)], {"t": ("f1:PRE",)})
 
 
 def test_a_cell_at_the_wrong_path_is_noticed(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ def write(cell: Cell, outcomes: Any, metric: str = "accuracy") -> None:
         for each in outcomes
     ]
     scored = {
+        "head": {"accuracy": "embed", "squad-f1": "span", "mining-f1": "embed-mining"}.get(metric, "sequence"),
+        "labels": [],
         "metric": {"name": metric, "implementation": "i"},
         "scores": {metric: heads.metric(metric).score(listed)},
     }
@@ -146,7 +148,7 @@ def test_the_noise_of_a_metric_of_all_outcomes_is_that_of_a_bootstrap_that_draws
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Most sentences are as hard for one method as for the other, so that cells that are drawn apart would differ much more."""
-    monkeypatch.setattr(heads.HEADS["sequence"], "all_metrics", (OfAll("precision", "here", precision),))
+    monkeypatch.setattr(heads.HEADS["sequence"], "all_metrics", (OfAll("geometric", "here", precision),))
     rng, count = np.random.default_rng([7]), 60
     about, outcomes = {"one": compared("b", "a", (1, 2))}, {}
     hard = rng.integers(0, 11, count)
@@ -154,16 +156,16 @@ def test_the_noise_of_a_metric_of_all_outcomes_is_that_of_a_bootstrap_that_draws
         right = np.clip(hard + rng.integers(0, 2, count), 0, 10)
         ngrams = [np.clip(right - step, 0, None) for step in range(4)]
         outcomes[term.cell] = np.stack([*ngrams, *[np.full(count, 10 - n) for n in range(4)]], 1)
-        write(term.cell, outcomes[term.cell], "precision")
+        write(term.cell, outcomes[term.cell], "geometric")
     measured = verdicts.measure(about).iloc[0]
     draws = []
     for _ in range(300):
         rows = rng.integers(0, count, count)
-        scores = {cell: heads.metric("precision").score(sums[rows].tolist()) for cell, sums in outcomes.items()}
+        scores = {cell: heads.metric("geometric").score(sums[rows].tolist()) for cell, sums in outcomes.items()}
         draws.append(sum(term.weight / 2 * scores[term.cell] for term in about["one"]))
     assert measured["example_variance"] == pytest.approx(np.var(draws), rel=0.3)
     apart = sum(
-        (term.weight / 2) ** 2 * (heads.metric("precision").moves(outcomes[term.cell].tolist()) ** 2).mean() / 1000
+        (term.weight / 2) ** 2 * (heads.metric("geometric").moves(outcomes[term.cell].tolist()) ** 2).mean() / 1000
         for term in about["one"]
     )
     assert measured["example_variance"] < apart / 2
@@ -217,8 +219,8 @@ def test_cells_of_different_metrics_are_not_mixed() -> None:
     about = {"one": compared("b", "a", (1, 2), ("fr",))}
     for term in about["one"]:
         f1 = term.cell.method == "a"
-        write(term.cell, np.ones((5, 3), int) if f1 else np.ones(5), "f1" if f1 else "accuracy")
-    with pytest.raises(ValueError, match=r"claims\.one: its cells have accuracy and f1"):
+        write(term.cell, np.ones((5, 3), int) if f1 else np.ones(5), "mining-f1" if f1 else "accuracy")
+    with pytest.raises(ValueError, match=r"claims\.one: its cells have accuracy and mining-f1"):
         verdicts.measure(about)
 
 

@@ -46,7 +46,8 @@ def row(cell: Cell, rate: float, rng: np.random.Generator, metric: str = "accura
     # A perplexity falls where the log-likelihood rises.
     outcomes = [[1.0 + each, 1] for each in right] if metric == "perplexity" else right
     score = heads.metric(metric).score(outcomes)
-    record = {"metric": {"name": metric, "implementation": "i"}, "scores": {metric: score}}
+    head = "perplexity" if metric == "perplexity" else "embed"
+    record = {"head": head, "labels": [], "metric": {"name": metric, "implementation": "i"}, "scores": {metric: score}}
     path = Path(cell.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({**cell._asdict(), **record, "n": N, "outcomes": pack(outcomes)}))

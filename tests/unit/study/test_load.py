@@ -58,7 +58,7 @@ from xlgrid.study.load import read_lineage
             "columns: group",
             "columns: [taks, group]",
             19,
-            "unknown axis or fact of encoders 'taks', did you mean 'task'?",
+            "unknown axis, fact of encoders or setting of variants 'taks', did you mean 'task'?",
         ),
         ("columns: group", "columns: [method, group]", 19, "rows and columns name 'method' twice"),
         ("groups: [mono, romance, en-X]", "groups: [mono, romnce]", 19, "did you mean 'romance'"),
@@ -69,7 +69,12 @@ from xlgrid.study.load import read_lineage
         ("tasks:", "text: {data: {local: x}}\ntasks:", 5, "`data` and `column` go together"),
         ("x: step", "x: stepp", 20, "did you mean 'step'"),
         ("x: step", "x: update", 20, "did you mean 'updates'? (there are: step, checkpoint, languages, updates)"),
-        ("select: {task: rt}", "select: {tsk: rt}", 18, "unknown axis or fact of encoders 'tsk', did you mean 'task'"),
+        (
+            "select: {task: rt}",
+            "select: {tsk: rt}",
+            18,
+            "unknown axis, fact of encoders or setting of variants 'tsk', did you mean 'task'",
+        ),
         ("lines: method", "lines: langages", 20, "did you mean 'languages'"),
         ("select: {task: rt}", "select: {languages: 60}", 18, "unknown languages '60' (there are: 1)"),
         (
@@ -100,6 +105,58 @@ def test_a_study_extends_another_with_smaller_axes(tmp_path: Path) -> None:
     assert study.name == "small"
     assert study.grids["main"].method == ["bitfit"]
     assert study.grids["main"].target == ["mono", "en-X"]
+
+
+def test_a_study_extends_a_file_by_its_path_from_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("shared").mkdir()
+    Path("studies").mkdir()
+    write(tmp_path / "shared", TEXT, "base.yaml")
+    small = write(tmp_path / "studies", "extends: ../shared/base.yaml\ntitle: small\n", "small.yaml")
+    for named in (small, Path("studies/small.yaml")):
+        assert [file.path for file in read_lineage(named)] == [named, Path("shared/base.yaml")]
+    write(tmp_path / "studies", "extends: ./small.yaml\n", "smaller.yaml")
+    assert [file.path.stem for file in read_lineage(Path("studies/smaller.yaml"))] == ["smaller", "small", "base"]
+
+
+@pytest.mark.parametrize(
+    ("extends", "message"),
+    [
+        ("./own.yaml", "circle: own.yaml -> own.yaml"),
+        ("../own.yaml", "own.yaml and .*studies/own.yaml would both make results/own/: rename one of them"),
+        ("./none.yaml", "there is no such study: unknown study 'none'"),
+        ("../base", "expected the name of a study, .*or the path"),
+    ],
+)
+def test_a_path_of_a_study_that_cannot_be_extended_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extends: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    write(tmp_path, TEXT, "own.yaml")
+    path = write(tmp_path / "studies", f"extends: {extends}\n", "own.yaml")
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        read_lineage(path)
+
+
+def test_paths_that_begin_with_a_dot_begin_at_the_folder_of_their_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the study is named, so that its results stay what they are; other paths begin at the project."""
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    Path("shared").mkdir()
+    data = TEXT.replace("kind: ruletaker, options: {n: 100}", "kind: ruletaker, data: {local: LOCAL}")
+    write(tmp_path / "shared", data.replace("LOCAL", '"./files/{language}/{split}.jsonl"'), "base.yaml")
+    own = "extends: ../shared/base.yaml\ntext: {files: {en: ../en.txt, fr: fr.txt}}\n"
+    for path in (write(tmp_path / "studies", own, "own.yaml"), Path("studies/own.yaml")):
+        study = read_lineage(path)[0].study
+        assert study.tasks["rt"].data.origin.local == "shared/files/{language}/{split}.jsonl"  # type: ignore[union-attr]
+        assert study.text.files == {"en": "en.txt", "fr": "fr.txt"}
+    outside = write(tmp_path / "studies", own.replace("../en.txt", "../../en.txt"), "own.yaml")
+    assert read_lineage(outside)[0].study.text.files["en"] == str(tmp_path.parent / "en.txt")
 
 
 def test_an_error_in_the_parent_names_the_parent(tmp_path: Path) -> None:

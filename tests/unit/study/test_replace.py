@@ -92,7 +92,7 @@ def test_a_mix_can_be_dropped_as_a_whole() -> None:
         ({"replace": {"encoders": {"mini": "other"}}}, "child.yaml:1: .*add `extends`"),
         (
             {"extends": "studies/parent"},
-            "child.yaml:1: extends: expected the name .*, got 'studies/parent': leave out folders",
+            "child.yaml:1: extends: expected the name .*, or the path .*, got 'studies/parent'",
         ),
     ],
 )

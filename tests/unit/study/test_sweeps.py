@@ -281,3 +281,40 @@ def test_the_study_of_the_page_is_planned(tmp_path: Path) -> None:
 def test_the_oracle_of_the_page_is_planned(tmp_path: Path) -> None:
     plan = planned(tmp_path, f"extends: first\ntitle: Oracle\n{page_study(1)}")
     assert {run.method for run in plan.runs if plan.study.is_oracle(run)} == {"bitfit"}
+
+
+def test_variants_of_a_grid_have_sweeps_of_their_own(tmp_path: Path) -> None:
+    """With 10 examples, another learning rate may win than with 100."""
+    text = TEXT.replace("seed: [1, 2]}", "seed: [1, 2], vary: {examples: [10, 100]}}").replace(", epochs: [5, 10]", "")
+    plan = planned(tmp_path, text)
+    assert {choice.method for choice in plan.choices} == {"bitfit@examples=10", "bitfit@examples=100"}
+    variants = {f"bitfit@examples={n}@lr={lr}" for n in (10, 100) for lr in ("0.0001", "0.001")}
+    assert {run.method for run in plan.runs if run.seed == 11} == variants
+    own = plan.study.recipe("rt", "mini", "bitfit@examples=10@lr=0.001", "en", 11).training
+    assert (own.lr, own.used(500)) == (1e-3, 10)
+    assert plan.study.recipe("rt", "mini", "bitfit@examples=10", "en", 1).training.used(500) == 10
+
+
+def test_a_run_for_one_target_begins_with_the_winner_on_its_source(tmp_path: Path) -> None:
+    text = TEXT.replace("seed: [1, 2]}", "seed: [1], vary: {shots: [5]}}").replace(", epochs: [5, 10]", "")
+    plan = planned(tmp_path, text)
+    [first] = Run("s", "rt", "mini", "bitfit@lr=0.001@shots=5", "en@fr", 11).first(plan.study)
+    assert (first.method, first.source, first.seed) == ("bitfit", "en", 11)
+    assert plan.study.choice(first) in plan.choices
+    shots = {choice.source for choice in plan.choices if choice.method == "bitfit@shots=5"}
+    assert shots == {f"{source}@{target}" for source in ("en", "fr") for target in ("en", "fr", "de")}
+
+
+def test_a_setting_of_runs_for_one_target_is_not_swept(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="`shots` is not swept: only the variants of a grid are for one target each"):
+        planned(tmp_path, with_sweep("{set: {shots: [1, 2]}}"))
+
+
+def test_variants_train_again_for_another_main_metric(tmp_path: Path) -> None:
+    """Their dev scores choose, whatever weights they keep."""
+    text = TEXT.replace("epochs: 2,", "epochs: 2, keep: last,")
+    other = text.replace("kind: ruletaker,", "kind: ruletaker, metric: macro-f1,")
+    (before, after) = (planned(tmp_path, each).study for each in (text, other))
+    for method, is_same in (("full-ft", True), (VARIANTS[0], False)):
+        run = Run("s", "rt", "mini", method, "en", 11)
+        assert (run.settings(before) == run.settings(after)) == is_same

@@ -86,6 +86,7 @@ CHANGES = {
     "scratch": {"languages": ["en"]},
     "lm_head": {"languages": ["en"]},
     "mix": "whole",
+    "metric": "macro-f1",
     "derived": {"by": "average"},
 }
 
@@ -97,14 +98,24 @@ def test_every_field_is_part_of_the_digest(field: str) -> None:
     assert changed.identity() != recipe().identity()
 
 
+@pytest.mark.parametrize("training", [{"keep": "last"}, {"keep": "average"}, {"evaluations": 1}])
+def test_a_main_metric_that_chooses_no_checkpoint_is_no_part_of_the_digest(training: dict[str, object]) -> None:
+    named = recipe(**training).model_copy(update={"metric": "macro-f1"})
+    assert named.digest() == recipe(**training).digest()
+    assert named.identity() == recipe(**training).identity()
+    assert Recipe.parse(named.identity(), named.pace()) == named, "the curve of the run is in this metric"
+
+
 def test_the_digest_of_a_trained_run_has_no_part_for_what_only_derived_runs_have() -> None:
-    contents = recipe().model_dump_json(exclude={"training": PACE, "derived": True})
+    contents = recipe().model_dump_json(exclude={"training": PACE, "derived": True, "metric": True})
     assert recipe().digest() == hashlib.sha256(contents.encode()).hexdigest()[:12]
 
 
 def test_a_recipe_comes_back_from_both_parts() -> None:
     whole = recipe(lr=1e-3, checkpoint_seconds=5, micro_batch_tokens=64)
     assert Recipe.parse(whole.identity(), whole.pace()) == whole
+    named = whole.model_copy(update={"metric": "macro-f1"})
+    assert Recipe.parse(named.identity(), named.pace()) == named
     assert Recipe.parse(recipe().identity()) == recipe()
 
 

@@ -13,9 +13,9 @@ from tokens_fixture import rows, write
 from xlgrid.data import batches
 from xlgrid.training import schedule
 from xlgrid.training.loop import Loop
-from xlgrid.training.recipe import Recipe, Training
+from xlgrid.training.recipe import ALL_SETTINGS, Recipe, Training
 from xlgrid.training.results import packages
-from xlgrid.training.setting import ALL_SETTINGS, Setting
+from xlgrid.training.setting import Setting
 
 NAMES = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
 CODE = """

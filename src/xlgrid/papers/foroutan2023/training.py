@@ -34,17 +34,16 @@ class Phase(Strict):
             raise ValueError("a phase has either `share` or `epochs`: give exactly one")
         return self
 
-    def eligible(self, tokens: "Tokens") -> "Ints":
-        """The row numbers of the examples that the phase admits.
+    def eligible(self, tokens: "Tokens", pool: "Ints") -> "Ints":
+        """The row numbers of the examples that the phase admits, of the rows `pool`.
 
         Raises:
             ValueError: the phase admits no example, or the data has no column `depth`.
         """
-        import numpy as np
 
         if (depths := tokens.columns.get("depth")) is None:
             raise ValueError(f"the curriculum asks for max_depth {self.max_depth}, but the data has no column `depth`")
-        admitted = np.flatnonzero(depths <= self.max_depth)
+        admitted = pool[depths[pool] <= self.max_depth]
         if not len(admitted):
             raise ValueError(
                 f"no example has a proof depth of at most {self.max_depth}, which a phase of the curriculum asks for: "
@@ -76,7 +75,7 @@ class Curriculum(Setting, RootModel[tuple[Phase, ...]]):
         """
         from xlgrid.training.schedule import steps_of
 
-        pools = [phase.eligible(tokens) for phase in self.root]
+        pools = [phase.eligible(tokens, planned.pools[-1]) for phase in self.root]
         counts = [
             steps_of(tokens, pool, phase.epochs, training, seed) if phase.epochs else 0
             for phase, pool in zip(self.root, pools, strict=True)

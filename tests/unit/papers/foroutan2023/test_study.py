@@ -21,8 +21,7 @@ from xlgrid.study.schema import Grid, Study, TrainingEntry
 from xlgrid.study.starts import OwnStart, PairsStart, SharedStart
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks import TASKS
-from xlgrid.training.recipe import Training
-from xlgrid.training.setting import ALL_SETTINGS
+from xlgrid.training.recipe import ALL_SETTINGS, Training
 
 ROOT = Path(__file__).parents[4]
 

@@ -11,7 +11,7 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, without_labels
-from xlgrid.heads.metrics import Outcome
+from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models.load import positions
 from xlgrid.papers.luo2021.seq2seq import bleu
@@ -162,10 +162,10 @@ class Seq2SeqHead(Head):
         tokenizers = [by_language[language] for language in tokens.language_of[:, 1].tolist()]
         return [bleu.statistics(*row) for row in zip(predictions, references, tokenizers, strict=True)]
 
-    def implementation(self, tokens: Tokens) -> str:
+    def implementation(self, tokens: Tokens, metric: Metric) -> str:
         """The implementation of BLEU, with sacrebleu's signature for the tokenizer of each language of the targets."""
         signatures = dict.fromkeys(map(bleu.signature, self._tokenizers(tokens).values()))
-        return f"{super().implementation(tokens)}: {', '.join(signatures)}"
+        return f"{super().implementation(tokens, metric)}: {', '.join(signatures)}"
 
     def _tokenizers(self, tokens: Tokens) -> dict[int, str]:
         """Language of targets, by its position in `languages` -> the tokenizer of BLEU."""
