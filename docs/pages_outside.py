@@ -23,6 +23,7 @@ PAGES = {
         f"src/xlgrid/papers/{paper}/reference/README.md": f"papers/published-{paper}.md"
         for paper in ("foroutan2023", "luo2021", "pfeiffer2020", "pfeiffer2022")
     },
+    **{f"reference/{paper}/README.md": f"papers/published-{paper}.md" for paper in ("adelani2023", "ebrahimi2025")},
 }
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 

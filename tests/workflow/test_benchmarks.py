@@ -3,6 +3,8 @@
 import csv
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from xlgrid.data import batches
 from xlgrid.plan.grid import cells
 from xlgrid.plan.load import load_study
 
+# Benchmark -> its repository on the Hub, or its files.
 BENCHMARKS = {
     "pawsx": "google-research-datasets/paws-x",
     "sib200": "Davlan/sib200",
@@ -24,6 +27,11 @@ BENCHMARKS = {
     "masakhaner2": "masakhane/masakhaner2",
     "belebele": "facebook/belebele",
     "xstorycloze": "juletxara/xstory_cloze",
+    "masakhanews": "masakhane/masakhanews",
+    "afrisenti": "masakhane/afrisenti",
+    "massive-intents": "mteb/amazon_massive_intent",
+    "massive-slots": "massive/{name}/{split}.jsonl",
+    "uner": "uner/{name}-ud-{split}.iob2",
 }
 TRAINING = {"americasnli": "facebook/xnli", "belebele": "ehovy/race"}
 
@@ -35,13 +43,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_each_benchmark_is_read_from_its_place_on_the_hub() -> None:
+def test_each_benchmark_is_read_from_its_place() -> None:
     study = load_study(STUDIES["benchmarks"])
     assert {cell.task for cell in cells(study)} == set(BENCHMARKS)
-    for task, hub in BENCHMARKS.items():
+    for task, place in BENCHMARKS.items():
         source, training = (study.tasks[name].data for name in (task, study.tasks[task].trained_on or task))
         assert source and training
-        assert (source.origin.hub, training.of("train", "en").hub) == (hub, TRAINING.get(task, hub))
+        assert (str(source.origin), str(training.of("train", "en"))) == (place, TRAINING.get(task, place))
 
 
 def within(example: Any, whole: Any) -> bool:
@@ -55,7 +63,7 @@ def test_the_page_about_tasks_shows_the_study_and_commands_that_work(folder: Pat
     study = yaml.safe_load((STUDIES["benchmarks"]).read_text())
     examples = [yaml.safe_load(block) for block in blocks("docs/how-to/task.md", "yaml")]
     of_benchmarks = [example for example in examples if "ner" not in example["tasks"]]
-    assert len(of_benchmarks) == 2 and all(within(example, study) for example in of_benchmarks)
+    assert len(of_benchmarks) == 3 and all(within(example, study) for example in of_benchmarks)
     of_retrieval = yaml.safe_load(blocks("docs/how-to/retrieval.md", "yaml")[1])
     assert within(of_retrieval["tasks"], yaml.safe_load((STUDIES["xtreme"]).read_text())["tasks"])
     succeeds(folder, *(command.replace("--cores 1", "-n") for command in commands("docs/how-to/task.md")))
@@ -108,6 +116,46 @@ ROWS: dict[str, tuple[str, Callable[[str, int], tuple[dict[str, Any], Any]]]] = 
             i % 2,
         ),
     ),
+    "masakhanews": (
+        "parquet",
+        lambda code, i: ({"label": i % 7, "headline": code, "text": f"{i}", "headline_text": f"{code} {i}"}, i % 7),
+    ),
+    "afrisenti": (
+        "parquet",
+        lambda code, i: ({"tweet": f"@user {code} {i}", "label": ("positive", "neutral", "negative")[i % 3]}, i % 3),
+    ),
+    "massive-intents": (
+        "jsonl",
+        lambda code, i: (
+            {"id": str(i), "label": ("alarm_set", "play_music")[i % 2], "text": f"{code} {i}", "lang": code},
+            (48, 45)[i % 2],
+        ),
+    ),
+    # Labels: O, and the positions of B-date, I-date and B-time, or of B-LOC.
+    "massive-slots": (
+        "archive",
+        lambda code, i: (
+            {
+                "locale": code,
+                "annot_utt": f"wake me [date : {code} day {i}] at [time : nine]",
+                "utt": f"wake me {code} day {i} at nine",
+            },
+            [0, 0, 25, 26, 26, 0, 95],
+        ),
+    ),
+    "uner": (
+        "iob2",
+        lambda code, i: (
+            {"words": [(code, "B-OTH"), ("in", "O"), (f"Oslo{i}", "B-LOC")]},
+            [0, 0, 5],
+        ),
+    ),
+}
+WORDS = ("masakhaner2", "massive-slots", "uner")
+# The files of a language of the benchmarks that have no repository on the Hub.
+FILES = {
+    "massive-slots": {"en": "1.1/data/en-US.jsonl", "sw": "1.1/data/sw-KE.jsonl"},
+    "uner": {"en": "uner/UNER_English-EWT/en_ewt-ud-{}.iob2", "sk": "uner/UNER_Slovak-SNK/sk_snk-ud-{}.iob2"},
 }
 SPLITS = {"train": 16, "validation": 8, "test": 12, "eval": 12}
 RUNS = {
@@ -117,6 +165,11 @@ RUNS = {
     "masakhaner2": ("yo", "ig"),
     "belebele": ("en", "zh"),
     "xstorycloze": ("en", "eu"),
+    "masakhanews": ("sw", "yo"),
+    "afrisenti": ("ha", "ig"),
+    "massive-intents": ("en", "sw"),
+    "massive-slots": ("en", "sw"),
+    "uner": ("en", "sk"),
 }
 
 
@@ -125,6 +178,8 @@ def small() -> dict[str, Any]:
     gone = dict.fromkeys(("hub", "name", "names", "revision", "files"))
     tasks: dict[str, Any] = {}
     for name, (suffix, _) in ROWS.items():
+        if name in FILES:
+            continue
         local = gone | {"local": f"downloads/{name}/{{language}}/{{split}}.{suffix}"}
         tasks[name] = {"data": local | {"splits": {"dev": "validation"}}, "max_length": 48}
     tasks["xstorycloze"]["data"]["splits"] = {"dev": "train"}
@@ -138,15 +193,46 @@ def small() -> dict[str, Any]:
         "tasks": tasks,
         "training": [{"set": {"steps": 4, "batch_tokens": 256, "evaluations": 2}}],
         "grids": {
-            name: {"source": [source], "target": [target], "seed": [1]} for name, (source, target) in RUNS.items()
+            "massive" if name.startswith("massive") else name: {"source": [source], "target": [target], "seed": [1]}
+            for name, (source, target) in RUNS.items()
         },
     }
+
+
+def write_iob2(path: Path, rows: list[dict[str, Any]]) -> None:
+    """As Universal NER has it: numbered words, their labels, and two columns about the annotation."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sentences = (
+        f"# sent_id = {number}\n"
+        + "".join(f"{i}\t{word}\t{label}\t-\tme\n" for i, (word, label) in enumerate(row["words"], 1))
+        for number, row in enumerate(rows)
+    )
+    path.write_text("\n".join(sentences) + "\n", encoding="utf-8")
+
+
+def write_archive(folder: Path, path: Path, rows: dict[str, list[dict[str, Any]]]) -> None:
+    """A file of MASSIVE's archive, with all splits, and the files that the page's program writes from it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(row | {"partition": split}) for split in rows for row in rows[split]]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    [program] = blocks("docs/how-to/task.md", "python")
+    subprocess.run([sys.executable, "-c", program, path], cwd=folder, check=True)
 
 
 @pytest.fixture(scope="module")
 def built(folder: Path) -> Path:
     for name, (suffix, row) in ROWS.items():
         for code in RUNS["belebele" if name == "race" else name]:
+            of_splits = {
+                split: [row(code, i)[0] for i in range(n)] for split, n in (("train", 16), ("dev", 8), ("test", 12))
+            }
+            if suffix == "archive":
+                write_archive(folder, folder / FILES[name][code], of_splits)
+                continue
+            if suffix == "iob2":
+                for split, rows in of_splits.items():
+                    write_iob2(folder / FILES[name][code].format(split), rows)
+                continue
             (folder / "downloads" / name / code).mkdir(parents=True)
             for split, count in SPLITS.items():
                 frame = pd.DataFrame([row(code, i)[0] for i in range(count)])
@@ -172,7 +258,7 @@ def test_a_benchmark_runs_on_files_of_its_columns(built: Path, task: str) -> Non
     assert 0 <= score <= 100
     tokens = batches.read(built / f"tokens/{task}/me5-small/{target}/test.arrow", target)
     expected = [ROWS[task][1](target, i)[1] for i in range(SPLITS["test"])]
-    if task == "masakhaner2":
+    if task in WORDS:
         rows = (slice(*tokens.offsets[row : row + 2]) for row in range(SPLITS["test"]))
         labels = [[label for label in tokens.token_columns["labels"][row].tolist() if label >= 0] for row in rows]
     else:

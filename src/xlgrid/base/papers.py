@@ -43,12 +43,13 @@ def study_file(name: str) -> Path:
 
 
 def published_file(name: str) -> Path:
-    """The file of published numbers, `{paper}/{exhibit}`: in reference/ of the project, or else in that of the paper."""
+    """The file of published numbers, `{paper}/{exhibit}`: in reference/ of the project, or else the one that comes with the paper or
+    with xlgrid."""
     path = Path("reference") / f"{name}.csv"
-    paper, _, exhibit = name.partition("/")
-    if path.is_file() or paper not in folders():
+    if path.is_file():
         return path
-    shipped = folders()[paper] / "reference" / f"{exhibit}.csv"
+    paper = path.parent.name
+    shipped = (folders()[paper] / "reference" if paper in folders() else SHIPPED / path.parent) / path.name
     return _from_here(shipped) if shipped.is_file() else path
 
 

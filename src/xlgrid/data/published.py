@@ -13,6 +13,12 @@ _XLMR: dict[str, Any] = _BASE | {
     "max_position_embeddings": 514,
     "type_vocab_size": 1,
 }
+_XLMR_LARGE = _XLMR | {
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+}
 _MMBERT: dict[str, Any] = {
     "model_type": "modernbert",
     "vocab_size": 256000,
@@ -55,9 +61,12 @@ HUB: dict[str, dict[str, Any]] = {
         "hidden_size": 384,
         "intermediate_size": 1536,
     },
+    "sentence-transformers/LaBSE": _BASE | {"model_type": "bert", "vocab_size": 501153},
     "FacebookAI/xlm-roberta-base": _XLMR,
-    "FacebookAI/xlm-roberta-large": _XLMR
-    | {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+    "FacebookAI/xlm-roberta-large": _XLMR_LARGE,
+    # Alabi et al. 2022 trained XLM-R further, with its tokenizer.
+    "Davlan/afro-xlmr-base": _XLMR,
+    "Davlan/afro-xlmr-large": _XLMR_LARGE,
     "cis-lmu/glot500-base": _XLMR | {"vocab_size": 401145},
     "jhu-clsp/mmBERT-base": _MMBERT,
     "jhu-clsp/mmBERT-small": _MMBERT | {"hidden_size": 384, "num_attention_heads": 6},

@@ -12,6 +12,7 @@ from xlgrid.heads.embed import EmbedHead, MiningHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import LABEL, Metric
+from xlgrid.heads.parsing import ParseHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
@@ -23,6 +24,7 @@ HEADS: dict[str, Head] = {
         SequenceHead(),
         TokenHead(),
         ChunkHead(),
+        ParseHead(),
         SpanHead(),
         MlqaSpanHead(),
         ChoiceHead(),

@@ -73,6 +73,7 @@ def span_cases(
 
 SPANS, UNTYPED = span_cases("spans"), span_cases("spans without their types", is_typed=False)
 _SEQEVAL = "seqeval's {measure}_score(average={average!r}, zero_division=0)"
+WORD_METRICS = classification(WORDS)
 SPAN_METRICS: tuple[Metric, ...] = (
     measure("f1", "micro", "f1", SPANS, _SEQEVAL.format(measure="f1", average="micro"), is_reported=True),
     *(each for each in measures(SPANS, _SEQEVAL, micro="") if each.name != "f1"),
@@ -96,7 +97,7 @@ class TokenHead(Head):
     name = "token"
     model_suffix = "TokenClassification"
     modules = ("classifier",)
-    all_metrics: ClassVar[tuple[Metric, ...]] = (*SPAN_METRICS, *classification(WORDS))
+    all_metrics: ClassVar[tuple[Metric, ...]] = (*SPAN_METRICS, *WORD_METRICS)
     token_columns = ("labels",)
     output_per_label = True
     reads_words = True
@@ -258,7 +259,7 @@ class TokenHead(Head):
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         scheme = scheme_of(tuple(labels))
-        metrics = SPAN_METRICS if scheme else classification(WORDS)
+        metrics = SPAN_METRICS if scheme else WORD_METRICS
         named = tuple(each for metric in metrics for each in metric.of(labels))
         of_scheme = f"; labels are {scheme.description}" if scheme else ""
         return tuple(replace(each, implementation=each.implementation + of_scheme) for each in named)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from xlgrid.heads.classification import WORDS, classification, measure
+from xlgrid.heads.classification import measure
 from xlgrid.heads.head import TaskColumns
 from xlgrid.heads.metrics import Metric
 from xlgrid.heads.schemes import Span, scheme_of
-from xlgrid.heads.token import TokenHead, span_cases
+from xlgrid.heads.token import WORD_METRICS, TokenHead, span_cases
 
 # The first letter of a label that seqeval reads as a chunk of one word, as in the scheme BIOES.
 _SINGLE = "S"
@@ -48,7 +48,7 @@ class ChunkHead(TokenHead):
     name = "token-chunks"
     all_metrics: ClassVar[tuple[Metric, ...]] = (
         CHUNK_F1,
-        *(replace(each, is_reported=False) for each in classification(WORDS)),
+        *(replace(each, is_reported=False) for each in WORD_METRICS),
     )
 
     def problems(self, task: TaskColumns) -> list[str]:

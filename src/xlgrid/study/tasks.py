@@ -110,8 +110,8 @@ class TaskEntry(Columns):
     def task(self) -> Task:
         """The task that the entry names or describes."""
         described = task(self.kind, self.columns)
-        main = described.head.metric(described.labels, self.metric)
-        return described if main == described.head.metric(described.labels) else replace(described, metric=main.name)
+        main, usual = (described.head.metric(described.labels, name).name for name in (self.metric, None))
+        return described if main == usual else replace(described, metric=main)
 
     @property
     def columns(self) -> dict[str, Any]:

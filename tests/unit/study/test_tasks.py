@@ -93,3 +93,32 @@ def test_the_way_of_a_mix_is_part_of_a_recipe_only_where_it_changes_a_run() -> N
         is None
     )
     assert TaskEntry(kind="mlm", mix="whole").mix_of(Source("en+fr")) is None
+
+
+ROWS = {"inputs": ["text"], "target": "label", "labels": ["neg", "pos"], "data": {"local": "{language}/{split}.csv"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "main"),
+    [
+        ("sequence", None, "accuracy"),
+        ("sequence", "macro-f1", "macro-f1"),
+        ("sequence", "f1:pos", "f1:pos"),
+    ],
+)
+def test_a_task_names_its_main_metric(kind: str, metric: str | None, main: str) -> None:
+    described = TaskEntry.model_validate({**ROWS, "kind": kind, "metric": metric}).task
+    assert described.metrics == (main,)
+    assert {"accuracy", "macro-f1", "f1:neg", "f1:pos", "mcc"} <= {*described.all_metrics}
+
+
+@pytest.mark.parametrize(("kind", "metric"), [("wikiann", "f1"), ("udpos", "accuracy"), ("xquad", "squad-f1")])
+def test_the_main_metric_of_the_kind_may_be_written(kind: str, metric: str) -> None:
+    """It changes nothing, also where the metrics of the labels are made anew each time."""
+    assert TaskEntry.model_validate({"kind": kind, "metric": metric}).task == TaskEntry(kind=kind).task
+
+
+def test_another_metric_is_an_error_with_the_nearest_name() -> None:
+    for metric, near in (("macro-fl", "macro-f1"), ("f1:posi", "f1:pos")):
+        with pytest.raises(ValidationError, match=f"unknown metric '{metric}', did you mean '{near}'"):
+            TaskEntry.model_validate({**ROWS, "kind": "sequence", "metric": metric})
