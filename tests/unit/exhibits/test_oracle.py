@@ -43,7 +43,14 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
     Path("s.yaml").write_text(STUDY)
     plan = load_plan("s.yaml")
     for cell in plan.cells:
-        record = {**cell._asdict(), "scores": {"accuracy": 50.0}, "metric": {"name": "accuracy"}, "n": 2}
+        record = {
+            **cell._asdict(),
+            "scores": {"accuracy": 50.0},
+            "metric": {"name": "accuracy"},
+            "head": "embed",
+            "labels": [],
+            "n": 2,
+        }
         Path(cell.path).parent.mkdir(parents=True, exist_ok=True)
         Path(cell.path).write_text(json.dumps(record | {"outcomes": pack([1, 0])}))
     for run in plan.runs:

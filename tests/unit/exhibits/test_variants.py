@@ -50,7 +50,14 @@ SCORES = {"full-ft": 70.0, "bitfit": 60.0, **dict(zip(VARIANTS, (51.0, 52.0, 53.
 
 def write(cell: Cell) -> None:
     score = SCORES[cell.method] + 10 * (cell.target == "en") + (cell.seed - 1)
-    record = {**cell._asdict(), "scores": {"accuracy": score}, "metric": {"name": "accuracy"}, "n": 1}
+    record = {
+        **cell._asdict(),
+        "scores": {"accuracy": score},
+        "metric": {"name": "accuracy"},
+        "head": "embed",
+        "labels": [],
+        "n": 1,
+    }
     Path(cell.path).parent.mkdir(parents=True, exist_ok=True)
     Path(cell.path).write_text(json.dumps(record | {"outcomes": pack([1])}))
 
