@@ -7,6 +7,7 @@ is the maximum spanning tree with one word below the root, as Universal Dependen
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
@@ -76,7 +77,7 @@ class ParseHead(TokenHead):
 
     name = "parse"
     modules = ("parser",)
-    all_metrics: ClassVar[tuple[Metric, ...]] = (scores.LAS, scores.UAS, scores.CLAS)
+    all_metrics: ClassVar[tuple[Metric, ...]] = (scores.LAS, scores.UAS, scores.CLAS, scores.OF_RELATION)
     token_columns = (WORD,)
     conllu = ("FORM", "HEAD", "DEPREL")
     options = Parsing
@@ -99,15 +100,25 @@ class ParseHead(TokenHead):
         self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: Any
     ) -> "tuple[pa.Table, dict[str, int]]":
         """The rows with heads as numbers, without multiword tokens and empty nodes, which have no head."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         table, counts = super().prepared(table, task, unanswerable, misplaced)
-        heads = table[HEAD].to_pylist()
-        kept = [[at for at, head in enumerate(row or ()) if head not in (None, _NO_HEAD)] for row in heads]
-        if left_out := sum(len(row or ()) for row in heads) - sum(map(len, kept)):
+        rows = table[HEAD].to_pylist()
+        if not all(isinstance(row, list) for row in rows):
+            return table, counts
+        kept = [[at for at, head in enumerate(row) if head not in (None, _NO_HEAD)] for row in rows]
+        if left_out := sum(map(len, rows)) - sum(map(len, kept)):
             counts["multiword tokens and empty nodes left out"] = left_out
             for column in self.columns(task):
-                rows = zip(table[column].to_pylist(), kept, strict=True)
-                table = with_values(table, column, [row and [row[at] for at in places] for row, places in rows])
-        return with_heads(table), counts
+                pairs = zip(table[column].to_pylist(), kept, strict=True)
+                table = with_values(
+                    table, column, [row and [row[at] for at in places if at < len(row)] for row, places in pairs]
+                )
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # `check` reports what is no number.
+            heads = pc.cast(table[HEAD], pa.list_(pa.int64()))
+            table = table.set_column(table.column_names.index(HEAD), HEAD, heads)
+        return table, counts
 
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
@@ -229,12 +240,8 @@ class ParseHead(TokenHead):
         return [Tree(heads, names[: len(heads)]) for heads, names in zip(chosen, relations, strict=True)]
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Any]) -> list[Outcome]:
-        names, rows = tokens.label_names, np.arange(len(tokens))
-        gold = zip(*(_lists(tokens, name, rows) for name in ("heads", "relations")), strict=True)
-        return [
-            scores.outcome(heads, [names[at] for at in relations], answers, [names[at] for at in labels])
-            for (heads, relations), (answers, labels) in zip(predictions, gold, strict=True)
-        ]
+        gold = (_lists(tokens, name, np.arange(len(tokens))) for name in ("heads", "relations"))
+        return [[heads, relations, *tree] for heads, relations, tree in zip(*gold, predictions, strict=True)]
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores of a chain in which each word is the head of the next or of the previous one, whichever is better,
@@ -244,8 +251,8 @@ class ParseHead(TokenHead):
         best: dict[str, float] = {}
         for chain in (lambda size: [*range(size)], lambda size: [*range(2, size + 1), 0]):
             outcomes = self.outcomes(tokens, [Tree(chain(len(row)), [common] * len(row)) for row in rows])
-            for metric in self.metrics(tokens.label_names):
-                best[metric.name] = max(best.get(metric.name, 0.0), metric.score(outcomes))
+            found = self.listed(tokens, outcomes)
+            best = {name: max(score, best.get(name, 0.0)) for name, score in found.items()}
         return best
 
     def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
@@ -255,8 +262,8 @@ class ParseHead(TokenHead):
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         """All metrics for relations of UD; otherwise without the one that knows UD's relations of content words."""
-        known = scores.CONTENT | scores.OTHERS
-        return self.all_metrics if {*map(scores.universal, labels)} <= known else self.all_metrics[:2]
+        is_ud = {*map(scores.universal, labels)} <= scores.CONTENT | scores.OTHERS
+        return tuple(each for each in Head.metrics(self, labels) if is_ud or each.name != scores.CLAS.name)
 
 
 @cache
@@ -264,18 +271,6 @@ def _sized(kind: Any, *sizes: int) -> Any:
     head = kind()
     head._sizes = sizes
     return head
-
-
-def with_heads(table: "pa.Table") -> "pa.Table":
-    """The table with heads as numbers. If one of them is no number, `ParseHead.check` reports it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    at = table.column_names.index(HEAD)
-    try:
-        return table.set_column(at, HEAD, pc.cast(table[HEAD], pa.list_(pa.int64())))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return table
 
 
 def _scored(model: "PreTrainedModel", batch: Mapping[str, Any]) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":

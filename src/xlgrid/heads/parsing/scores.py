@@ -1,13 +1,17 @@
 """Attachment scores as the evaluation script of CoNLL 2018 counts them (Zeman et al. 2018, section 4.1).
 
-An outcome of a sentence is `[words with the right head, and with the right relation, too; words; content words with
-both; content words in the data, and in the prediction]`. Relations are compared without their subtypes.
+An outcome of a sentence is `[gold heads, gold relations, predicted heads, predicted relations]`, four lists with a number
+for each word. The predicted lists may have the first words only; all others count as wrong. Relations are compared
+without their subtypes.
 """
 
 from collections.abc import Sequence
-from operator import itemgetter
+from functools import partial
+from typing import Any
 
-from xlgrid.heads.metrics import Ratio, Share
+import numpy as np
+
+from xlgrid.heads.classification import LABEL, Array, Cases, OfCounts, averaged, measure
 
 # The relations of Universal Dependencies: of content words, and the others.
 # fmt: off
@@ -20,35 +24,48 @@ CONTENT = {
 OTHERS = {"aux", "cop", "mark", "det", "clf", "case", "cc", "punct"}
 
 
-def _content(outcome: list[int]) -> Share:
-    return 2 * outcome[3], outcome[4] + outcome[5]
-
-
-_SCRIPT = "as conll18_ud_eval.py has it for gold words, punctuation included, relations without subtypes"
-LAS = Ratio(
-    "las", f"xlgrid.heads.parsing: words with the right head and relation / all words, {_SCRIPT}", itemgetter(1, 2)
-)
-UAS = Ratio("uas", f"xlgrid.heads.parsing: words with the right head / all words, {_SCRIPT}", itemgetter(0, 2))
-CLAS = Ratio("clas", f"xlgrid.heads.parsing: F1 of heads and relations of content words, {_SCRIPT}", _content)
-
-
 def universal(relation: str) -> str:
     """A relation without its subtype: `nmod` for `nmod:poss`."""
     return relation.partition(":")[0]
 
 
-def outcome(
-    heads: Sequence[int], relations: Sequence[str], gold_heads: Sequence[int], gold_relations: Sequence[str]
-) -> list[int]:
-    """The outcome of a sentence. The predictions may cover only its first words; all others count as wrong."""
-    guesses, answers = [*map(universal, relations)], [*map(universal, gold_relations)]
-    attached = [head == gold for head, gold in zip(heads, gold_heads, strict=False)]
-    right = [same and guess == gold for same, guess, gold in zip(attached, guesses, answers, strict=False)]
-    return [
-        sum(attached),
-        sum(right),
-        len(answers),
-        sum(is_right and gold in CONTENT for is_right, gold in zip(right, answers, strict=False)),
-        sum(gold in CONTENT for gold in answers),
-        sum(guess in CONTENT for guess in guesses),
-    ]
+def _relations(labels: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(universal, labels)))
+
+
+def _content(labels: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in _relations(labels) if name in CONTENT)
+
+
+def _heads(outcomes: Sequence[Any], labels: Sequence[str]) -> Array:
+    """The numbers of words whose head is right, of all words, and of predicted heads, [examples, 1, 3]."""
+    rows = [(sum(map(int.__eq__, gold, heads)), len(gold), len(heads)) for gold, _, heads, _ in outcomes]
+    return np.array(rows).reshape(-1, 1, 3)
+
+
+def _arcs(outcomes: Sequence[Any], labels: Sequence[str]) -> Array:
+    """The numbers of words with each relation, [examples, relations, 3]; of the right ones, the head is right, too."""
+    names = _relations(labels)
+    number = np.array([names.index(universal(label)) for label in labels])
+    counts = np.zeros((len(outcomes), len(names), 3), np.int32)
+    for example, (gold_heads, gold_relations, heads, relations) in enumerate(outcomes):
+        gold, predicted = number[gold_relations], number[relations]
+        right = (np.array(gold_heads[: len(heads)]) == heads) & (gold[: len(heads)] == predicted)
+        for column, found in enumerate((predicted[right], gold, predicted)):
+            np.add.at(counts[example, :, column], found, 1)
+    return counts
+
+
+def _content_arcs(outcomes: Sequence[Any], labels: Sequence[str]) -> Array:
+    return _arcs(outcomes, labels)[:, [name in CONTENT for name in _relations(labels)]]
+
+
+HEADS = Cases("heads", lambda labels: ("",), _heads)
+ARCS = Cases("heads and relations", _relations, _arcs)
+CONTENT_ARCS = Cases("heads and relations of content words", _content, _content_arcs)
+_FOLLOWS = "conll18_ud_eval.py has it for gold words, with punctuation, without subtypes of relations"
+_SHARE = partial(averaged, "micro", "recall")
+LAS = OfCounts("las", f"xlgrid.heads.parsing: right heads with right relations / words, as {_FOLLOWS}", _SHARE, ARCS)
+UAS = OfCounts("uas", f"xlgrid.heads.parsing: right heads / words, as {_FOLLOWS}", _SHARE, HEADS)
+CLAS = measure("clas", "micro", "f1", CONTENT_ARCS, _FOLLOWS)
+OF_RELATION = measure(f"las{LABEL}", "micro", "f1", ARCS, "of the words that are gold or predicted", only=True)

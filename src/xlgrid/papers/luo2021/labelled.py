@@ -73,7 +73,7 @@ class Labelled(DerivedData):
     def check_task(self, task: Task) -> None:
         if not labels_words(task):
             raise ValueError(
-                f"`labelled` needs a task with a label for each word, and {task.name} has no labels of words: give the "
+                f"`labelled` needs a task with a label for each word, and {task.name} has no labels of words alone: give the "
                 "training data as `train`"
             )
 

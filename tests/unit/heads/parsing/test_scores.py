@@ -4,12 +4,19 @@ import random
 
 import pytest
 
+from xlgrid.heads import HEADS
 from xlgrid.heads.parsing import scores
 from xlgrid.synthetic.miniatures.udparse import LABELS
 
 SUBTYPES = ("nmod:poss", "nsubj:pass", "aux:pass", "obl:arg", "flat:name", "case:gen")
+NAMES = (*LABELS, *SUBTYPES)
+METRICS = {metric.name: metric for metric in HEADS["parse"].metrics(NAMES)}
 CONTENT = "acl advcl advmod amod appos ccomp compound conj csubj dep discourse dislocated expl fixed flat goeswith iobj"
 CONTENT += " list nmod nsubj nummod obj obl orphan parataxis reparandum root vocative xcomp"
+
+
+def numbers(relations: list[str]) -> list[int]:
+    return [NAMES.index(relation) for relation in relations]
 
 
 def conllu(heads: list[int], relations: list[str]) -> str:
@@ -20,19 +27,26 @@ def conllu(heads: list[int], relations: list[str]) -> str:
     return "\n".join([*lines, f"{len(heads)}.1\tw\t_\t_\t_\t_\t_\t_\t1:dep\t_", "", ""])
 
 
+def words(text: str) -> list[tuple[int, str, str]]:
+    """The number of the sentence and its head's, and the relation, of each syntactic word."""
+    found = []
+    for number, sentence in enumerate(text.split("\n\n")):
+        for line in sentence.splitlines():
+            columns = line.split("\t")
+            if not line.startswith("#") and columns[0].isdecimal():
+                found.append((number, columns[6], columns[7].split(":")[0]))
+    return found
+
+
+def of_relation(name: str, gold: str, system: str) -> float:
+    """The F1 of the arcs with a relation, in percent."""
+    sides = [{(at, *word) for at, word in enumerate(words(text)) if word[2] == name} for text in (gold, system)]
+    total = sum(map(len, sides))
+    return 200 * len(sides[0] & sides[1]) / total if total else 0.0
+
+
 def official(gold: str, system: str) -> dict[str, float]:
     """UAS, LAS and CLAS in percent of two files with the same words: F1, each from its own counts."""
-
-    def words(text: str) -> list[tuple[int, str, str]]:
-        """The number of the sentence and its head's, and the relation, of each syntactic word."""
-        found = []
-        for number, sentence in enumerate(text.split("\n\n")):
-            for line in sentence.splitlines():
-                columns = line.split("\t")
-                if not line.startswith("#") and columns[0].isdecimal():
-                    found.append((number, columns[6], columns[7].split(":")[0]))
-        return found
-
     pairs = list(zip(words(gold), words(system), strict=True))
 
     def f1(same: list[bool], of_gold: list[bool], of_system: list[bool]) -> float:
@@ -62,25 +76,31 @@ def test_scores_are_those_of_a_second_implementation(seed: int) -> None:
     gold, system, outcomes = "", "", []
     for _ in range(draw.randint(1, 30)):
         words = draw.randint(1, 12)
-        heads, relations = tree(draw, words), draw.choices([*LABELS, *SUBTYPES], k=words)
+        heads, relations = tree(draw, words), draw.choices(NAMES, k=words)
         guesses = tree(draw, words) if draw.random() < 0.5 else heads
-        names = [name if draw.random() < 0.6 else draw.choice([*LABELS, *SUBTYPES]) for name in relations]
+        names = [name if draw.random() < 0.6 else draw.choice(NAMES) for name in relations]
         gold, system = gold + conllu(heads, relations), system + conllu(guesses, names)
-        outcomes.append(scores.outcome(guesses, names, heads, relations))
-    expected = official(gold, system)
-    for metric in (scores.UAS, scores.LAS, scores.CLAS):
-        assert metric.score(outcomes) == pytest.approx(expected[metric.name], rel=1e-12, abs=1e-12)
+        outcomes.append([heads, numbers(relations), guesses, numbers(names)])
+    expected, found = official(gold, system), METRICS
+    for name in ("uas", "las", "clas"):
+        assert found[name].score(outcomes) == pytest.approx(expected[name], rel=1e-12, abs=1e-12)
+    for name in LABELS:
+        assert found[f"las:{name}"].score(outcomes) == pytest.approx(of_relation(name, gold, system), abs=1e-12)
+
+
+def score(name: str, *outcome: list[int]) -> float:
+    return METRICS[name].score([[*outcome]])
 
 
 def test_relations_without_their_subtype_are_equal() -> None:
-    assert scores.outcome([2, 0], ["nsubj:pass", "root"], [2, 0], ["nsubj", "root"])[:3] == [2, 2, 2]
+    outcome = [2, 0], numbers(["nsubj:pass", "root"]), [2, 0], numbers(["nsubj", "root"])
+    assert score("las", *outcome) == score("clas", *outcome) == score("las:nsubj", *outcome) == 100
 
 
 def test_words_that_are_not_predicted_are_wrong() -> None:
     """Also for CLAS, which counts the content words of the data, whether they are predicted or not."""
-    outcome = scores.outcome([2, 0], ["nsubj", "root"], [2, 0, 2, 2], ["nsubj", "root", "obj", "punct"])
-    assert outcome == [2, 2, 4, 2, 3, 2]
-    assert [metric.score([outcome]) for metric in (scores.UAS, scores.LAS, scores.CLAS)] == [50, 50, 80]
+    outcome = [2, 0, 2, 2], numbers(["nsubj", "root", "obj", "punct"]), [2, 0], numbers(["nsubj", "root"])
+    assert [score(name, *outcome) for name in ("uas", "las", "clas", "las:obj")] == [50, 50, 80, 0]
 
 
 def test_the_relations_of_ud_are_of_content_words_or_others() -> None:
@@ -90,4 +110,4 @@ def test_the_relations_of_ud_are_of_content_words_or_others() -> None:
 
 
 def test_without_content_words_there_is_no_score_to_miss() -> None:
-    assert scores.CLAS.score([scores.outcome([0], ["punct"], [0], ["punct"])]) == 0
+    assert score("clas", [0], numbers(["punct"]), [0], numbers(["punct"])) == 0
