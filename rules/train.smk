@@ -64,7 +64,8 @@ rule merge:
     conda:
         "../envs/xlgrid.yaml"
     resources:
-        **job(),
+        # The word embeddings of all runs are in memory at once, in float64.
+        **job(mem_mb=lambda w, attempt: 16000 * attempt),
     params:
         recipe=setting("recipe", Run),
         encoder=subpath(input.encoder, parent=True),

@@ -36,6 +36,16 @@ CUT: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["transfer-xlmr", "sources", "targets"],
     ),
+    "language-arithmetic-mini": (
+        {
+            "encoders": {"mini-xlmr": {"scratch": SIZES, "training": FEW}},
+            "tasks": {"wikiann": {"options": {"n": 90}}, "mlm": {"options": {"dev_rows": 20}}},
+            "groups": {"targets": ["qa2", "qb1"]},
+            "grids": {"ner": {"method": ["la-75", "madx"], "seed": [1]}},
+            "claims": dict.fromkeys(["arithmetic-improves-on-the-target", "arithmetic-improves-on-english"]),
+        },
+        ["arithmetic", "gain"],
+    ),
 }
 
 

@@ -72,6 +72,12 @@ MOVED: dict[str, tuple[str, dict[str, list[dict[str, Any]]], str, str]] = {
         "yor/{}/0000.parquet",
         "",
     ),
+    "masakhanews": (
+        "yo",
+        {split: [{"headline_text": f"akọle {split}", "label": "sports"}] for split in ("train", "dev", "test")},
+        "yor/{}/0000.parquet",
+        "",
+    ),
     "xstorycloze": (
         "eu",
         {

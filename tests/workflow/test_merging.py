@@ -115,7 +115,13 @@ def test_a_merge_is_shown_with_its_members_and_without_steps(built: Path) -> Non
     digests = [json.loads((built / run / "run.json").read_text())["digest"] for run in runs]
     assert [member["digest"] for member in record["members"]] == digests
     assert "lang-task" in (built / REPORT).read_text()
-    succeeds(built, "xlgrid status merged", "xlgrid cost merged", "xlgrid check merged")
+    succeeds(
+        built,
+        "xlgrid status merged",
+        "xlgrid cost merged",
+        "xlgrid check merged",
+        "xlgrid export merged --output exported.parquet",
+    )
 
 
 def test_the_chosen_weights_have_the_best_score_on_the_dev_sets_of_both_sources(built: Path) -> None:

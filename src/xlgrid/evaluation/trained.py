@@ -165,13 +165,13 @@ def _take(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
 
 
 def _load(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
-    return load.load_model(encoder, ALL_HEADS.find(tokens.head), len(tokens.label_names))
+    return load.load_model(encoder, ALL_HEADS.find(tokens.head).of(tokens.options), len(tokens.label_names))
 
 
 def _identity(encoder: str | Path, tokens: Tokens) -> tuple[Any, ...]:
     weights = Path(encoder) / "model.safetensors"
     written = weights.stat().st_mtime_ns if weights.is_file() else None
-    return str(encoder), written, tokens.head, tokens.label_names
+    return str(encoder), written, tokens.head, tokens.label_names, repr(tokens.options)
 
 
 def _resolved(folder: Path | None) -> Path | None:

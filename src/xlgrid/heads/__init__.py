@@ -13,6 +13,7 @@ from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import LABEL, Metric
 from xlgrid.heads.multilabel import MultilabelHead
+from xlgrid.heads.parsing import ParseHead
 from xlgrid.heads.regression import RegressionHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
@@ -27,6 +28,7 @@ HEADS: dict[str, Head] = {
         RegressionHead(),
         TokenHead(),
         ChunkHead(),
+        ParseHead(),
         SpanHead(),
         MlqaSpanHead(),
         ChoiceHead(),

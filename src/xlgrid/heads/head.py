@@ -75,6 +75,8 @@ class Head(ABC):
     has_labels: ClassVar[bool] = True  # the target names labels of the task
     has_pairs_only: ClassVar[bool] = False  # each row of the data is in two languages, and files are named by pairs
     reads_words: ClassVar[bool] = False  # the input is a list of words, for each of which the target has a label
+    # The columns of CoNLL-U files that become those of `columns`, for heads that read words
+    conllu: ClassVar[tuple[str, ...]] = ("FORM", "UPOS")
 
     # Tokens files. The columns of `fields` that have one value per token; the others have one value per row.
     token_columns: ClassVar[tuple[str, ...]] = ()
@@ -122,6 +124,10 @@ class Head(ABC):
         head = copy(self)
         head.label_smoothing = label_smoothing
         return head
+
+    def of(self, options: Mapping[str, Any]) -> Self:
+        """The head for a task with some options, if its model depends on them; equal options give the same object."""
+        return self
 
     # Data
 

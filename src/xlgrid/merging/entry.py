@@ -1,7 +1,7 @@
 """The key `merge` of a method in a study: which runs are merged, and how."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,6 +22,26 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 
+class Nearest(Strict):
+    """The sources that are nearest to the target by a table of pairs."""
+
+    table: str = Field(description="a table of `pairs` in the study, or a built-in one")
+    count: PositiveInt = Field(description="the number of sources")
+
+    def among(self, parts: Iterable[str], target: str, study: "Study") -> list[str]:
+        """At most `count` of the parts of a source, the nearest first. The target is none, nor is a part without a value.
+
+        Raises:
+            FileNotFoundError: there is no file of the table.
+            ValueError: there is no such table, or its file has mistakes.
+        """
+        known = study.pair_values(self.table)
+        values = {
+            part: known.values[part, target] for part in parts if part != target and (part, target) in known.values
+        }
+        return sorted(values, key=lambda part: values[part] * (1 if known.lowest_is_nearest else -1))[: self.count]
+
+
 class Members(Strict):
     """Runs that are merged. Their encoder is that of the merged run."""
 
@@ -39,10 +59,19 @@ class Members(Strict):
         "to 2n for that of seed 2, and so on; absent: the seed of the merged run, or 1 if only these runs are MLM runs",
     )
 
+    nearest: Nearest | None = Field(
+        None,
+        description="with `source: each`: of these runs, those on the sources that are nearest to the target, so that there is a "
+        "merged run for each target",
+    )
+
     def of(self, run: "Run", study: "Study") -> "list[Run]":
         """The runs that are merged into `run`."""
         target, data = run.source.for_target, run.source.data
-        named: dict[str | None, list[str]] = {None: [data], "each": [*data.parts], "target": [target] if target else []}
+        each: list[str] = [*data.parts]
+        if self.nearest and target:
+            each = self.nearest.among(each, target, study)
+        named: dict[str | None, list[str]] = {None: [data], "each": each, "target": [target] if target else []}
         sources = [Source(source) for source in named.get(self.source, [str(self.source)])]
         if target and study.methods[self.method].is_aimed(study):
             sources = [source.aimed_at(target) for source in sources]
@@ -66,6 +95,12 @@ class Members(Strict):
             yield f"source: {error}"
             return
         yield from among("source", "language", source.languages, study.languages)
+        if self.nearest and self.source != "each":
+            yield f"nearest: these are some of the sources of `source: each`, got `source: {self.source}`: write both, or neither"
+        try:
+            _ = self.nearest and self.nearest.among((), "", study)
+        except (ValueError, FileNotFoundError) as error:
+            yield f"nearest.table: {error}"
         yield from among("task", "task", [self.task] if self.task else [], study.tasks)
         if unknown := [*among("method", "method", [self.method], study.methods)]:
             yield from unknown
@@ -134,8 +169,11 @@ class Merge(DerivedRuns, Strict):
         """For each list of weights: the runs that are merged into `run`, each once, with their weights."""
         groups = [members.of(run, study) for members in self.of]
         members = [member for group in groups for member in group]
-        results = []
+        results: list[dict[Run, float]] = []
         for stated in _candidates(self.weights):
+            if not all(groups):
+                # `mistakes` tells that there are too few sources near the target.
+                return [dict.fromkeys(members, 0.0)]
             shares = [weight / len(group) for group, weight in zip(groups, stated or (), strict=False) for _ in group]
             weights = dict.fromkeys(members, 0.0)
             for member, weight in zip(members, self.operation.weigh(shares or None, len(members)), strict=True):
@@ -147,15 +185,11 @@ class Merge(DerivedRuns, Strict):
         return [*self.weighed(run, study)[0]]
 
     def evaluated(self, run: "Run", plan: "Plan") -> "list[Tokens]":
-        tried = len(_candidates(self.weights))
-        return self._dev(run, plan) * tried if tried > 1 else []
-
-    def _dev(self, run: "Run", plan: "Plan") -> "list[Tokens]":
-        """The tokens that choose among the weights."""
-        tokens, target = run.tokens(plan, "dev"), run.source.for_target
-        if self.choose_on == "source" or target is None:
-            return tokens
-        return [replace(tokens[0], language=accompanied(target, run.second_language(plan)))]
+        tried, target = len(_candidates(self.weights)), run.source.for_target
+        tokens = run.tokens(plan, "dev") if tried > 1 else []
+        if tokens and target and self.choose_on == "target":
+            tokens = [replace(tokens[0], language=accompanied(target, run.second_language(plan)))]
+        return tokens * tried
 
     def inputs(self, run: "Run", plan: "Plan") -> dict[str, str | list[str]]:
         members = self.runs(run, plan.study)
@@ -181,7 +215,8 @@ class Merge(DerivedRuns, Strict):
         return self.choose_on == "target"
 
     def is_aimed(self, study: "Study") -> bool:
-        return any(members.source == "target" or study.methods[members.method].is_aimed(study) for members in self.of)
+        own = any(members.source == "target" or members.nearest for members in self.of)
+        return own or any(study.methods[name].is_aimed(study) for name in self.methods)
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
         for i, members in enumerate(self.of):
@@ -204,7 +239,17 @@ class Merge(DerivedRuns, Strict):
                 )
 
     def mistakes(self, run: "Run", plan: "Plan") -> Iterator[str]:
-        study, tried = plan.study, self.weighed(run, plan.study)
+        study = plan.study
+        for i, members in enumerate(self.of):
+            if len(members.of(run, study)) < (members.nearest.count if members.nearest else 1):
+                reason = (
+                    f"table {members.nearest.table} has values of too few sources and this target: add values, or lower `count`"
+                    if members.nearest
+                    else "the run has no target, as its source is the target's language already: leave out `source: target`"
+                )
+                yield f"merge.of.{i}: there are not enough runs to merge into {run.folder}: {reason}"
+                return
+        tried = self.weighed(run, study)
         task = study.tasks[run.task].task
         for member in tried[0]:
             other = study.tasks[member.task].task

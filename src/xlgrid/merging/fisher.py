@@ -40,7 +40,7 @@ class Fisher(Mean):
         from xlgrid.models import deltas, first_token, load, prediction
 
         run = trained.read(member.folder)
-        parts = [batches.read(*part) for part in zip(member.tokens, run.recipe.source.parts, strict=True)]
+        parts = [batches.read(*part) for part in zip(member.tokens, run.recipe.train_parts, strict=True)]
         tokens = batches.mix(parts, run.recipe.training.mix_seed, run.recipe.mix)
         head = ALL_HEADS.find(tokens.head)
         model = trained.model_of(run, member.encoder, tokens, deltas.start_of(run.folder, run.record)).eval()
@@ -70,7 +70,7 @@ class Fisher(Mean):
 
         floor = torch.full((), self.floor, dtype=torch.float64)
         information = [fact.get(of.name, floor).clamp(min=self.floor) for fact in of.facts]
-        total = of.sum([each * value for each, value in zip(information, of.values, strict=True)])
+        total = of.sum(each * value for each, value in zip(information, of.values, strict=True))
         return total / of.sum(information)
 
     def merge_head(self, of: Parameter) -> "torch.Tensor":

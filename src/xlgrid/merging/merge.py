@@ -8,7 +8,6 @@ from xlgrid.base.clock import Clock
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.heads import ALL_HEADS, Head
-from xlgrid.languages.sources import Source
 from xlgrid.merging import ALL_OPERATIONS
 from xlgrid.merging.member import Member
 from xlgrid.merging.operation import Parameter
@@ -42,7 +41,7 @@ def merge(
         runs: the folders of the runs, in the order of the recipe.
         folder: the folder of the merged run.
         start: the folder of the MLM run with which all of these runs begin.
-        tokens: the files that the operation reads, those of the first run first, one for each part of the run's source.
+        tokens: the files that the operation reads, those of the first run first, one for each part on which the run trained.
         dev: the files of the dev sets that choose among the weights, if the recipe has several lists of them.
 
     Raises:
@@ -73,7 +72,8 @@ def merge(
     }
     shapes, unread, members = {name: tuple(p.shape) for name, p in kept.items()}, iter(tokens), []
     for run, about in zip(runs, recipe.derived["members"], strict=True):
-        of_member = [next(unread) for _ in Source(about["source"]).parts] if tokens else []
+        trained_by = Recipe.model_validate(deltas.read_run(run)["recipe"])
+        of_member = [next(unread) for _ in trained_by.train_parts] if tokens else []
         members.append(Member(run, about, encoder, first, of_member))
         members[-1].check(shapes, heads, labels)
     facts = [operation.fact(member) for member in members]

@@ -1,6 +1,8 @@
 """The base class of the operations that merge the weights of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.base.settings import Strict
@@ -31,16 +33,14 @@ class Parameter(NamedTuple):
     seed: int
 
     @property
-    def task_vectors(self) -> "list[torch.Tensor]":
+    def task_vectors(self) -> "Iterator[torch.Tensor]":
         """τ_i = θ_i - θ_0 of each member (Ilharco et al. 2023, section 2)."""
-        return [value - self.first for value in self.values]
+        return (value - self.first for value in self.values)
 
-    def sum(self, tensors: "Sequence[torch.Tensor]") -> "torch.Tensor":
-        """Σ w_i x_i."""
-        first, *others = (weight * tensor for weight, tensor in zip(self.weights, tensors, strict=True))
-        for other in others:
-            first = first + other
-        return first
+    def sum(self, tensors: "Iterable[torch.Tensor]") -> "torch.Tensor":
+        """Σ w_i x_i. Word embeddings are large, so that not all products are in memory at once."""
+        weighted = (weight * tensor for weight, tensor in zip(self.weights, tensors, strict=True))
+        return reduce(add, weighted)
 
 
 class Operation(Strict):

@@ -56,7 +56,7 @@ class Dare(TaskArithmetic):
 
         generator = np.random.default_rng([of.seed, zlib.crc32(of.name.encode())])
         stay = [torch.from_numpy(generator.random(of.first.shape) >= self.rate) for _ in of.values]
-        dropped = [torch.where(stays, vector, 0.0) for stays, vector in zip(stay, of.task_vectors, strict=True)]
+        dropped = (torch.where(stays, vector, 0.0) for stays, vector in zip(stay, of.task_vectors, strict=True))
         return of.first + of.sum(dropped) / (1 - self.rate)
 
 
@@ -85,6 +85,6 @@ class Ties(Mean):
         trimmed = [torch.where(vector.abs() >= least, vector, 0.0) for vector, least in vectors]
         elected = of.sum(trimmed).sign()
         agree = [(vector * elected > 0).double() for vector in trimmed]
-        total = of.sum([vector * agrees for vector, agrees in zip(trimmed, agree, strict=True)])
+        total = of.sum(vector * agrees for vector, agrees in zip(trimmed, agree, strict=True))
         weight = of.sum(agree)
         return of.first + self.scale * torch.where(weight > 0, total / weight, 0.0)

@@ -96,7 +96,7 @@ class Estimate:
     def __init__(self, plan: Plan, speed: Speed = A100) -> None:
         self.plan, self.study, self.speed, self.sizes = plan, plan.study, speed, DataSizes(plan)
         self._costs: dict[Run | Cell, Cost] = {}
-        self._models: dict[tuple[str, ...], tuple[Count, Any]] = {}
+        self._models: dict[tuple[object, ...], tuple[Count, Any]] = {}
 
     def exhibits(self) -> dict[str, Cost]:
         """Exhibit -> the cost of the runs and cells that it needs. Runs that two exhibits share count in both."""
@@ -244,14 +244,15 @@ class Estimate:
 
     def _model(self, run: Run) -> tuple[Count, Any]:
         """The parameters of a run's model, and its configuration."""
-        tokenizer, kind = run.tokenizer(self.plan), self.study.tasks[run.task].task
-        place = run.encoder, tokenizer, kind.head.name, str(len(kind.labels)), run.method
+        tokenizer, task = run.tokenizer(self.plan), self.study.tasks[run.task]
+        kind, head = task.task, task.task.head.of(task.options)
+        place = run.encoder, tokenizer, head, len(kind.labels), run.method
         if place not in self._models:
             entry, method = self.study.encoders[run.encoder], self.study.methods[run.method]
             config = entry.planned_configuration(self.plan, run.encoder)
             if tokenizer != self.study.tokenizer_of(run.encoder):
                 config.vocab_size = self.study.all_tokenizers[tokenizer].most_entries or config.vocab_size
             is_new = bool(run.new_tokenizer(self.plan))
-            counted = count(config, kind.head, len(kind.labels), method.base, method.options, is_new)
+            counted = count(config, head, len(kind.labels), method.base, method.options, is_new)
             self._models[place] = counted, config
         return self._models[place]

@@ -32,7 +32,7 @@ class Spot(NamedTuple):
 _OF_DATA = ("tasks", "text")
 _COMPARED = frozenset(("labels", "where"))
 # Keys whose values are paths, and keys with mappings to paths.
-_PATHS, _OF_PATHS = ("local", "path"), ("files", "pairs")
+_PATHS, _OF_PATHS = ("local", "path", "file"), ("files", "pairs")
 # Path of a key -> its place.
 Lines = dict[tuple[str, ...], Spot]
 

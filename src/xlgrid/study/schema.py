@@ -22,6 +22,7 @@ from xlgrid.exhibits.kinds import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods.variants import plain, settings_of
+from xlgrid.pairs import PairValues, pair_values
 from xlgrid.pairs.table import AnyPairs
 from xlgrid.products.train import Run
 from xlgrid.results.claims import Claim
@@ -347,6 +348,11 @@ class Study(Strict):
     def languages_used(self) -> dict[str, Language]:
         """Code -> language for every language of the study, in the study's order."""
         return {code: self.language(code) for code in self.languages}
+
+    @cached_property
+    def pair_values(self) -> Callable[[str], PairValues]:
+        """A function from the name of a table of pairs to its values, which raises the errors of `xlgrid.pairs.pair_values`."""
+        return cache(lambda name: pair_values(name, self.pairs, self.languages_used))
 
     @cached_property
     def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:

@@ -263,22 +263,32 @@ class ArtificialLanguage:
         return self._letters.write(phonemes)
 
     def _clause(self, fact: Fact) -> list[Token]:
+        return [token for _, tokens in self.constituents(fact) for token in tokens]
+
+    def constituents(self, fact: Fact) -> list[tuple[str, list[Token]]]:
+        """The parts of the sentence of a fact in their order, each after its role: `verb`, with its negation and
+        auxiliary; `patient`; or a relation of Universal Dependencies. The parts of the content follow after `that`."""
         grammar, words = self.grammar, self._words
-        subject: list[Token] = []
-        for agent in fact.agents:
-            subject += [words["and"], *self._phrase(agent)] if subject else self._phrase(agent)
-        verb = self._verb_group(fact)
-        time = [words[fact.time]] if fact.time else []
-        adverb = [words[fact.adverb]] if fact.adverb else []
-        rest = self._phrase(fact.patient, "" if fact.predicate == "be" else "object") if fact.patient else []
-        obliques = [token for relation, phrase in fact.obliques for token in self._phrase(phrase, relation)]
+        subject = [("nsubj", self._phrase(fact.agents[0]))]
+        for agent in fact.agents[1:]:
+            subject += [("cc", [words["and"]]), ("nsubj", self._phrase(agent))]
+        verb = [("verb", self._verb_group(fact))]
+        time = [("advmod", [words[fact.time]])] if fact.time else []
+        adverb = [("advmod", [words[fact.adverb]])] if fact.adverb else []
+        role = "" if fact.predicate == "be" else "object"
+        rest = [("patient", self._phrase(fact.patient, role))] if fact.patient else []
+        obliques = [("obl", self._phrase(phrase, relation)) for relation, phrase in fact.obliques]
         first, late = (time, []) if grammar["time"] == "first" else ([], time)
         if grammar["order"] == "SOV":
             clause = [*first, *subject, *obliques, *rest, *late, *adverb, *verb]
         else:
             opening = verb + subject if grammar["order"] == "VSO" else subject + verb
             clause = [*first, *opening, *rest, *adverb, *obliques, *late]
-        return [*clause, words["that"], *self._clause(fact.content)] if fact.content else clause
+        return [*clause, ("that", [words["that"]]), *self.constituents(fact.content)] if fact.content else clause
+
+    def word(self, concept: str) -> Token:
+        """The word of a concept without inflection."""
+        return self._words[concept]
 
     def _verb_group(self, fact: Fact) -> list[Token]:
         """The verb with its negation and auxiliary, or without the copula if the language has none."""

@@ -24,6 +24,7 @@ from xlgrid.synthetic.miniatures import (
     similarity,
     siqa,
     tatoeba,
+    udparse,
     udpos,
     wikiann,
     xnli,
@@ -55,6 +56,7 @@ TASKS: dict[str, Task] = {
     "causal-nli": _generated("causal-nli", causal_nli, "sequence", ("premise", "hypothesis"), "label", 30),
     "wikiann": _generated("wikiann", wikiann, "token", ("tokens",), "ner_tags", 30),
     "udpos": _generated("udpos", udpos, "token", ("tokens",), "pos_tags", 30),
+    "udparse": _generated("udparse", udparse, "parse", ("tokens",), "deprel", 30),
     # XTREME scores parts of speech by chunks.
     "udpos-chunks": _generated("udpos-chunks", udpos, "token-chunks", ("tokens",), "pos_tags", 30),
     "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers", 200),

@@ -168,7 +168,7 @@ class Loop:
         self.dev_sets = dev_parts if self.settings.dev_targets else [batches.mix(*dev_mix)]
         if not all(map(len, self.dev_sets)):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
-        self.head = self.objective = ALL_HEADS.find(self.train.head)
+        self.head = self.objective = ALL_HEADS.find(self.train.head).of(self.train.options)
         self.metric = self.head.metric(self.train.label_names, recipe.metric)
 
     def _make_model(self, start: Path | None, first: Path | None, tokenizer: Path | None) -> None:
@@ -198,6 +198,7 @@ class Loop:
             deltas.load_delta(first / deltas.DELTA, self.model, self.method, self.head, digest)
         first_token.read_first_token(self.model, self.head)
         self.model.to(self.device)
+        self.method.begin(self.model)
 
     def _choose_weights(self, is_resized: bool) -> None:
         """Choose the parameters that train.

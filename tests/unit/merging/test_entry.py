@@ -168,6 +168,18 @@ def test_an_entry_comes_back_from_its_dump() -> None:
     assert MethodEntry.model_validate(entry.model_dump()) == entry
 
 
+def test_an_mlm_run_that_others_begin_with_is_no_merge_for_a_target(tmp_path: Path) -> None:
+    mixed = "\n  mixed: {base: full-ft, merge: {by: average, of: [{method: mlm-ft, source: target}]}}\ngrids:"
+    started = "base: full-ft, start: {task: mlm, method: mixed, at: source}"
+    changes = (("\ngrids:", mixed), (f"base: full-ft, merge: {ENTRY}", started))
+    with pytest.raises(
+        ValueError, match=r"methods.mixed.merge.of.0: .*/mlm/mini/mixed/en/seed1: .* leave out `source: target`"
+    ):
+        load(tmp_path, *changes)
+    plan = load(tmp_path, (changes[0][0], mixed.replace(", source: target", "")), changes[1])
+    assert [run.method for run in plan.runs if run.task == "mlm"] == ["mlm-ft", "mixed"]
+
+
 def test_several_weights_are_tried_on_the_dev_set_of_the_source(tmp_path: Path) -> None:
     entry = "{by: average, of: [{method: full-ft, seeds: [1, 2]}, {method: full-ft, seeds: [3]}], weights: [[1, 1], [3, 1]]}"
     plan = load(tmp_path, (ENTRY, entry))
@@ -179,6 +191,64 @@ def test_several_weights_are_tried_on_the_dev_set_of_the_source(tmp_path: Path) 
     single = load(tmp_path)
     assert run.inputs(single)["dev"] == [] and Estimate(single).of(run).tokens == 0
     assert costs[0].steps == 0 and costs[0].tokens > 0 and costs[0].hours < costs[1].hours
+
+
+NEAREST = "{by: average, of: [{method: full-ft, source: each, nearest: {table: far, count: 2}}]}"
+TABLE = "source,target,value\nen,fr,3\nde,fr,1\nes,fr,2\nfr,fr,0\nde,en,5\nes,en,4\n"
+
+
+def near(folder: Path, entry: str = NEAREST, table: str = TABLE, targets: str = "fr") -> Plan:
+    """A study that merges, for a target, the runs on those sources that are nearest to it."""
+    (folder / "far.csv").write_text(table)
+    named = f"pairs: {{far: {{file: {folder / 'far.csv'}}}}}\ntasks:"
+    wider = (
+        ("[en, fr, de]", "[en, fr, de, es]"),
+        ("source: [en]", "source: [en+de+es+fr]"),
+        ("target: [fr]", f"target: [{targets}]"),
+    )
+    return load(folder, (ENTRY, entry), ("tasks:", named), *wider)
+
+
+def test_the_nearest_sources_of_each_target_are_merged(tmp_path: Path) -> None:
+    plan = near(tmp_path, targets="fr, en")
+    assert members(plan, "en+de+es+fr@fr") == {"rt/full-ft/de/1": 0.5, "rt/full-ft/es/1": 0.5}
+    assert members(plan, "en+de+es+fr@en") == {"rt/full-ft/es/1": 0.5, "rt/full-ft/de/1": 0.5}
+    assert Cell("merges", "rt", "mini", "merged", "en+de+es+fr@fr", "fr", 1).shown.source == "en+de+es+fr"
+
+
+def test_the_nearest_sources_follow_the_direction_of_the_table_and_its_changes(tmp_path: Path) -> None:
+    built_in = NEAREST.replace("far, count: 2", "great-circle, count: 1")
+    assert [*members(near(tmp_path, built_in), "en+de+es+fr@fr")] == ["rt/full-ft/en/1"], "London is nearest to Paris"
+    assert [*members(near(tmp_path), "en+de+es+fr@fr")] == ["rt/full-ft/de/1", "rt/full-ft/es/1"]
+    assert [*members(near(tmp_path, table=TABLE.replace("en,fr,3", "en,fr,0")), "en+de+es+fr@fr")] == [
+        "rt/full-ft/en/1",
+        "rt/full-ft/de/1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"entry": NEAREST.replace("table: far", "table: faar")}, "merge.of.0.nearest.table: .*did you mean 'far'"),
+        ({"entry": NEAREST.replace("source: each, ", "")}, "merge.of.0.nearest: .*got `source: None`"),
+        ({"entry": NEAREST.replace("count: 2", "count: 0")}, "count"),
+        (
+            {"table": "source,target,value\nen,fr,x\n"},
+            "merge.of.0.nearest.table: .*far.csv:2: value 'x' is not a number",
+        ),
+        (
+            {"table": "source,target,value\nen,fr,3\n"},
+            "merge.of.0: there are not enough runs .*: table far has values of too few",
+        ),
+        (
+            {"table": "source,target,value\n"},
+            "merge.of.0: there are not enough runs .*: table far has values of too few",
+        ),
+    ],
+)
+def test_a_mistake_about_nearest_sources_is_told(tmp_path: Path, changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        near(tmp_path, **changes)
 
 
 def test_an_oracle_chooses_on_the_dev_set_of_the_target(tmp_path: Path) -> None:

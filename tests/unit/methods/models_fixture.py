@@ -18,6 +18,8 @@ from transformers import (
     XLMRobertaConfig,
 )
 
+from xlgrid.heads.parsing import ParseHead
+
 SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 POSITIONS, BUCKETS = 32, 8
 # DeBERTa-v3 has positions in its attention only. A layer of ModernBERT sees two tokens to each side, and the heads of EuroBERT share keys.
@@ -63,7 +65,12 @@ def _models(heads: dict[str, str]) -> dict[str, tuple[Any, Any]]:
     }
 
 
-MODELS = _models(HEADS)
+# A parser is a class of xlgrid, in the sizes that it has by default.
+PARSERS = {
+    f"{family}-parse": (config, ParseHead().model_class(config.__name__.removesuffix("Config")))
+    for family, (config, _) in FAMILIES.items()
+}
+MODELS = _models(HEADS) | PARSERS
 TEXT_MODELS = _models({"mlm": "MaskedLM"})
 # Sequences and tokens are told one of three.
 LABELS = {"span": 2, "choice": 1}
@@ -106,6 +113,11 @@ def answered(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
     """All that a model's head says; of a choice there is one to choose from."""
     ids = ids[:, None] if "MultipleChoice" in type(model).__name__ else ids
     output = model(input_ids=ids, attention_mask=(ids != 1).long(), **extra)
+    if hasattr(model, "parser"):
+        # The scores of the first token as the head of each other one, and of the relations to it.
+        vectors, mask = output.logits, ids != 1
+        arcs = model.parser.arcs(vectors, mask)[..., :1]
+        return torch.cat([arcs, model.parser.relations(vectors, torch.zeros_like(ids[:, 1:]))], -1)
     return torch.stack([output.start_logits, output.end_logits], -1) if "start_logits" in output else output.logits
 
 

@@ -60,6 +60,10 @@ STUDY["seq2seq"] = (
     {"inputs": ["article"], "target": "summary"},
     lambda code, i: {"article": f"{code} {i} and more", "summary": f"{code} {i}"},
 )
+STUDY["parse"] = (
+    {"inputs": ["words"], "target": "relations", "labels": ["root", "nsubj"]},
+    lambda code, i: {"words": [code, str(i)], "head": [2, 0], "relations": [1, 0]},
+)
 STUDY["token-chunks"] = (STUDY["token"][0] | {"labels": ["NOUN", "VERB", "X"]}, STUDY["token"][1])
 STUDY["perplexity"] = STUDY["embed"] = STUDY["mlm"]
 STUDY["span-mlqa"] = STUDY["span"]
@@ -72,7 +76,7 @@ WRONG = {
     "multilabel": ([2, 0, 0], "expected 1, 0 or nothing"),
     "regression": (float("inf"), "expected a number, got inf"),
 }
-WRONG["token-chunks"] = WRONG["token"]
+WRONG["token-chunks"] = WRONG["parse"] = WRONG["token"]
 WRONG["span-mlqa"] = WRONG["span"]
 CONTRACT = [*GENERATED, *HEADS]
 
@@ -282,6 +286,7 @@ def test_tasks_have_as_many_examples_as_before_where_a_study_does_not_say() -> N
         "causal-nli": 10000,
         "wikiann": 10000,
         "udpos": 10000,
+        "udparse": 10000,
         "udpos-chunks": 10000,
         "xquad": 10000,
         "tydiqa": 10000,

@@ -44,12 +44,14 @@ class Reading(NamedTuple):
         missing: the values of csv and tsv that are read as missing, unless they are in quotes.
         words: for a task with words, the names of the columns with the words and with their labels, if the words have
             labels; () for other tasks.
+        conllu: the columns of CoNLL-U that get these names.
     """
 
     columns: tuple[str, ...] = ()
     quotes: bool | None = None
     missing: tuple[str, ...] = ("",)
     words: tuple[str, ...] = ()
+    conllu: tuple[str, ...] = ("FORM", "UPOS")
 
 
 # The name of a column that is not read.

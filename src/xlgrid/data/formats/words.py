@@ -23,8 +23,7 @@ from xlgrid.data.formats.files import UNREAD, Reading, damaged, text_lines, type
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The number of columns of CoNLL-U. The second is the word (FORM), and the fourth its universal part of speech (UPOS).
-_CONLLU_COLUMNS = 10
+_CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 _DOCUMENT = "-DOCSTART-"
 # Only the spaces of ASCII separate columns. Words may contain other spaces, such as no-break spaces.
 _SPACES = " \t"
@@ -41,8 +40,8 @@ _Word = tuple[int, list[str]]
 def read_words(path: Path, reading: Reading) -> "pa.Table":
     """The sentences of a file, with a list of the values in each sentence for each column that is read.
 
-    Without names in `reading.columns`, the two names of `reading.words` are the names of FORM and UPOS in CoNLL-U, and
-    of the first and the last column in other files.
+    Without names in `reading.columns`, the names of `reading.words` are the names of the columns `reading.conllu` of
+    CoNLL-U, and two names are those of the first and the last column in other files.
 
     Raises:
         ValueError: the file is read for a task without words; or it is damaged: a line is not UTF-8, lacks a column, or
@@ -82,7 +81,12 @@ def _places(path: Path, reading: Reading, sentences: Sequence[Sequence[_Word]], 
     if reading.columns:
         return {name: place for place, name in enumerate(reading.columns) if name != UNREAD}
     if is_conllu:
-        return dict(zip(reading.words, (1, 3), strict=False))
+        return dict(zip(reading.words, map(_CONLLU.index, reading.conllu), strict=False))
+    if len(reading.words) > 2:
+        raise Damaged(
+            f"{path}: which columns are {', '.join(reading.words)}? Name the columns in their order with `columns` in "
+            f"`data`, {UNREAD} for those that are not read, or end the name of a file in CoNLL-U in .conllu"
+        )
     # If some lines lacked a column, their last column would be another one.
     (first, word), *others = [word for sentence in sentences for word in sentence]
     for line, other in others:
@@ -138,9 +142,9 @@ def _conllu(path: Path) -> Iterator[list[_Word]]:
             sentence = []
         elif not line.startswith("#"):
             word = line.split("\t")
-            if len(word) != _CONLLU_COLUMNS or not (_ID.fullmatch(word[0]) or _OTHER_ID.fullmatch(word[0])):
+            if len(word) != len(_CONLLU) or not (_ID.fullmatch(word[0]) or _OTHER_ID.fullmatch(word[0])):
                 raise Damaged(
-                    f"{path}, line {number}: expected the {_CONLLU_COLUMNS} columns of CoNLL-U with tabs between them, "
+                    f"{path}, line {number}: expected the {len(_CONLLU)} columns of CoNLL-U with tabs between them, "
                     f"the first of them a number, got {line[:80]!r}; mend this line, or end the name of a file of "
                     "another format in .conll"
                 )

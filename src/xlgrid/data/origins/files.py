@@ -68,9 +68,10 @@ class OfFiles(Origin):
 
     def reading(self, task: Task | None = None) -> formats.Reading:
         """The settings for reading the files. Without a task, the files are read as text."""
-        words = (task.inputs[0], *filter(None, [task.target])) if task and task.head.reads_words else ()
+        words = tuple(task.head.columns(task)) if task and task.head.reads_words else ()
+        conllu = task.head.conllu if task else ()
         missing = ("",) if self.missing is None else tuple(self.missing)
-        return formats.Reading(tuple(self.columns or ()), self.quotes, missing, words)
+        return formats.Reading(tuple(self.columns or ()), self.quotes, missing, words, conllu)
 
     def rows(
         self, columns: Sequence[str], language: str, split: str, lock: str | Path | None

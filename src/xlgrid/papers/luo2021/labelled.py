@@ -40,6 +40,11 @@ class Teacher(Strict):
         return Run(study, self.task, self.encoder, self.method, self.source, self.seed)
 
 
+def labels_words(task: Task) -> bool:
+    """Whether the data of a task have a label for each word, and nothing else about it."""
+    return task.head.reads_words and len(task.head.columns(task)) == 2
+
+
 class Labelled(DerivedData):
     """Training sets without labels in some `languages`, and the run that labels them.
 
@@ -66,9 +71,9 @@ class Labelled(DerivedData):
         return product(self.origin.languages or (), ["train"])
 
     def check_task(self, task: Task) -> None:
-        if not task.head.reads_words:
+        if not labels_words(task):
             raise ValueError(
-                f"`labelled` needs a task with a label for each word, and {task.name} has no labels of words: give the "
+                f"`labelled` needs a task with a label for each word, and {task.name} has no labels of words alone: give the "
                 "training data as `train`"
             )
 
@@ -95,7 +100,7 @@ class Labelled(DerivedData):
             yield from unknown_names
             return
         teacher, entry, labels = study.tasks[by.task].task, study.methods[by.method], study.tasks[task].task.labels
-        if not teacher.head.reads_words or teacher.labels != labels:
+        if not labels_words(teacher) or teacher.labels != labels:
             yield (
                 f"by.task: {by.task} has the labels {', '.join(teacher.labels) or 'none'}, and {task} has "
                 f"{', '.join(labels)}: name a task of words with the same labels"

@@ -13,7 +13,7 @@ from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import trained
 from xlgrid.heads.token import sentences
 from xlgrid.models import prediction
-from xlgrid.papers.luo2021.labelled import without_answers
+from xlgrid.papers.luo2021.labelled import labels_words, without_answers
 from xlgrid.tasks import Columns, task
 
 
@@ -77,7 +77,7 @@ def label_data(
 
     described, finished = task(kind, columns), trained.read(run)
     recipe, labels = finished.recipe, finished.record["labels"]
-    if not described.head.reads_words:
+    if not labels_words(described):
         raise ValueError(
             f"runs can label only data of tasks with a label for each word, and {kind} is not such a task: name "
             "another kind"

@@ -39,7 +39,10 @@ def test_settings_that_do_not_suit_the_type_of_the_files_are_refused(change: dic
 
 def test_a_task_of_words_says_how_files_of_words_are_read() -> None:
     source = origin_of({"local": "x.tsv", "columns": ["tokens", "_", "ner_tags"]})
-    assert source.reading(task("wikiann")) == (("tokens", "_", "ner_tags"), None, ("",), ("tokens", "ner_tags"))
+    read = ("tokens", "_", "ner_tags"), None, ("",), ("tokens", "ner_tags"), ("FORM", "UPOS")
+    assert source.reading(task("wikiann")) == read
+    of_trees = origin_of({"local": "x.conllu"}).reading(task("udparse"))
+    assert (of_trees.words, of_trees.conllu) == (("tokens", "head", "deprel"), ("FORM", "HEAD", "DEPREL"))
     assert source.reading(task("xnli")).words == source.reading().words == ()
 
 

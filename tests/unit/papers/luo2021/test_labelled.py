@@ -134,6 +134,11 @@ def test_the_rules_that_fetch_and_label_data_share_no_file(tmp_path: Path) -> No
         ("        languages: [fr, de]\n", "", "`labelled` applies to some languages: list them"),
         ("kind: wikiann", "kind: xnli", "`labelled` needs a task with a label for each word, and xnli has no labels"),
         (
+            "kind: wikiann",
+            "kind: udparse",
+            "`labelled` needs a task with a label for each word, and udparse has no labels",
+        ),
+        (
             BY,
             f"{BY}\n        labels: {{PER: B-PER}}",
             "the labels of `labelled` come from the run under `by`: leave out `labels`",

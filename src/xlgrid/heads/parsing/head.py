@@ -1,0 +1,301 @@
+"""The head `parse`: the head of each word in the dependency tree of its sentence, and the relation between them.
+
+The model is the biaffine parser of Dozat and Manning (2017) above an encoder, as in Glavaš and Vulić (2021): the vector
+of a word comes from its tokens, and that of the root from the first special token of the sentence. The predicted tree
+is the maximum spanning tree with one word below the root, as Universal Dependencies (UD) requires.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from pydantic import Field, NonNegativeInt
+
+from xlgrid.base.arrays import Ints
+from xlgrid.base.settings import Strict
+from xlgrid.heads.encoding import IGNORED, Encoding
+from xlgrid.heads.forms import with_values
+from xlgrid.heads.head import Head, TaskColumns, without_labels, written
+from xlgrid.heads.metrics import Metric, Outcome
+from xlgrid.heads.parsing import scores, trees
+from xlgrid.heads.token import TokenHead, windows
+from xlgrid.heads.tokens import Tokens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import torch
+    from transformers import PreTrainedModel
+
+# The column of the data with the numbers of the words' heads, from 1; 0 for the root. The Hub and CoNLL-U have this name.
+HEAD = "head"
+# The column of a tokens file with the number of each token's word: 0 for the root, `NO_WORD` for other tokens.
+WORD, NO_WORD = "word", -1
+# The loading scripts of the Hub wrote this for the head of a multiword token or an empty node.
+_NO_HEAD = "None"
+
+
+class Parsing(Strict):
+    """The options of a task of parsing."""
+
+    words: Literal["mean", "first"] = Field(
+        "mean", description="the vector of a word: the mean over its tokens, or the first of them"
+    )
+    arc_size: NonNegativeInt = Field(
+        500,
+        description="size of the vectors from which the scores of heads are computed (Dozat and Manning 2017: 500); 0: "
+        "the vectors of the words themselves, as in Glavaš and Vulić 2021",
+    )
+    relation_size: NonNegativeInt = Field(
+        100, description="size of the vectors from which the scores of relations are computed, likewise (100)"
+    )
+
+
+class Tree(NamedTuple):
+    """A predicted tree: the head and the number of the relation of each word that the encoder has read."""
+
+    heads: list[int]
+    relations: list[int]
+
+
+class ParseHead(TokenHead):
+    """A dependency tree over a list of words.
+
+    The target is a list with the relation of each word to its head, and the column `head` has the numbers of the heads,
+    as numbers or as text. If the labels of the task lack a relation with a subtype (`nmod:poss`), it becomes the
+    relation without it (`nmod`).
+
+    A sentence is one input. Of a sentence that is too long for the encoder, the first words that fit are read. In
+    training, a word whose head does not fit has no loss. In evaluation, all words that do not fit count as wrong, so
+    that scores are over all words of the file, and a cell records their number as `unread`.
+
+    The outcome of a sentence is described in `xlgrid.heads.parsing.scores`.
+    """
+
+    name = "parse"
+    modules = ("parser",)
+    all_metrics: ClassVar[tuple[Metric, ...]] = (scores.LAS, scores.UAS, scores.CLAS, scores.OF_RELATION)
+    token_columns = (WORD,)
+    conllu = ("FORM", "HEAD", "DEPREL")
+    options = Parsing
+    # The score of a word as its own head is -inf, so the loss cannot spread probability over all heads.
+    allows_smoothing = False
+    _sizes = tuple(Parsing.model_fields[name].default for name in ("arc_size", "relation_size"))
+
+    def of(self, options: Mapping[str, Any]) -> Self:
+        given = Parsing(**{name: value for name, value in options.items() if name in Parsing.model_fields})
+        return _sized(type(self), given.arc_size, given.relation_size)
+
+    def problems(self, task: TaskColumns) -> list[str]:
+        # Relations follow no tagging scheme, which the head `token` would look for.
+        return Head.problems(self, task)
+
+    def columns(self, task: TaskColumns) -> list[str]:
+        return [*task.inputs, HEAD, *filter(None, [task.target])]
+
+    def prepared(
+        self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: Any
+    ) -> "tuple[pa.Table, dict[str, int]]":
+        """The rows with heads as numbers, without multiword tokens and empty nodes, which have no head."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table, counts = super().prepared(table, task, unanswerable, misplaced)
+        rows = table[HEAD].to_pylist()
+        if not all(isinstance(row, list) for row in rows):
+            return table, counts
+        kept = [[at for at, head in enumerate(row) if head not in (None, _NO_HEAD)] for row in rows]
+        if left_out := sum(map(len, rows)) - sum(map(len, kept)):
+            counts["multiword tokens and empty nodes left out"] = left_out
+            for column in self.columns(task):
+                pairs = zip(table[column].to_pylist(), kept, strict=True)
+                table = with_values(
+                    table, column, [row and [row[at] for at in places if at < len(row)] for row, places in pairs]
+                )
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # `check` reports what is no number.
+            heads = pc.cast(table[HEAD], pa.list_(pa.int64()))
+            table = table.set_column(table.column_names.index(HEAD), HEAD, heads)
+        return table, counts
+
+    def labelled(
+        self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
+    ) -> "pa.ChunkedArray | pa.Array":
+        import pyarrow as pa
+
+        if not pa.types.is_list(target.type) or (pa.types.is_integer(target.type.value_type) and not names):
+            return target
+        numbers = {label: number for number, label in enumerate(task.labels)}
+        rows = [row and [names.get(label, label) for label in map(written, row)] for row in target.to_pylist()]
+        known = {
+            label: scores.universal(label) if label not in numbers else label for row in rows for label in row or ()
+        }
+        if not {*known.values()} <= numbers.keys():
+            return pa.array(rows, pa.list_(pa.string()))
+        return pa.array([row and [numbers[known[label]] for label in row] for row in rows], pa.list_(pa.int64()))
+
+    def label_names(self, task: TaskColumns) -> tuple[str, ...]:
+        return task.labels
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
+        super().check(table, task, where, first_row)
+        rows = zip(table[task.inputs[0]].to_pylist(), table[HEAD].to_pylist(), strict=True)
+        for row, (words, heads) in enumerate(rows, start=first_row):
+            place = f"{where}, row {row}, column {HEAD!r}"
+            wrong = [head for head in heads if not isinstance(head, int)] if isinstance(heads, list) else [heads]
+            if wrong:
+                raise ValueError(f"{place}: the head of a word must be a number, 0 for the root, got {wrong[0]!r}")
+            if len(words) != len(heads):
+                raise ValueError(f"{place}: {len(heads)} heads for {len(words)} words; give each word one head")
+            if problem := trees.problem_of(heads):
+                raise ValueError(f"{place}: {problem}; correct the tree, or leave out the sentence")
+
+    def remarks(self, table: "pa.Table", task: TaskColumns) -> list[str]:
+        return []
+
+    def fields(self) -> list["pa.Field"]:
+        import pyarrow as pa
+
+        return [pa.field(name, pa.list_(pa.int32())) for name in (WORD, "heads", "relations")]
+
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        rows: dict[str, list[Any]] = {"input_ids": [], "context_length": [], WORD: []}
+        for ids, word_of in encoding.words(table[task.inputs[0]].to_pylist()):
+            # The first window has all words that fit.
+            first, *others = windows(word_of, encoding.max_length)
+            encoding.truncated += bool(others)
+            numbers = [NO_WORD if word is None else word + 1 for word in (word_of[at] for at in first)]
+            if NO_WORD not in numbers:
+                raise ValueError(
+                    "the tokenizer has no special token at the beginning or the end of an input, which would stand for "
+                    "the root of a tree: use another encoder for this task"
+                )
+            root = numbers.index(NO_WORD)
+            if encoding.options.words == "first":
+                again = [before == number for before, number in pairwise([NO_WORD, *numbers])]
+                numbers = [NO_WORD if is_same else number for is_same, number in zip(again, numbers, strict=True)]
+            numbers[root] = 0
+            rows["input_ids"].append([ids[at] for at in first])
+            rows["context_length"].append(len(first))
+            rows[WORD].append(numbers)
+        return {**rows, "heads": table[HEAD].to_pylist(), "relations": table[task.target].to_pylist()}
+
+    def collate(self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu") -> Any:
+        """The batch, with `words`, [rows, words + 1, tokens]: the weight of each token in the vector of each word."""
+        import torch
+
+        numbers = _padded([_words(tokens, row) for row in rows], NO_WORD)
+        weights = (numbers[:, None] == np.arange(numbers.max() + 1)[:, None]).astype(np.float32)
+        weights /= np.maximum(weights.sum(2, keepdims=True), 1)
+        batch = super().collate(tokens, rows, token_types, device)
+        return batch | {"words": torch.from_numpy(weights).to(device, non_blocking=True)}
+
+    def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
+        """[rows, words, 2], the head and the relation of each word that the encoder reads."""
+        read = [int(_words(tokens, row).max()) for row in rows]
+        heads, relations = (
+            _padded([values[:count] for values, count in zip(_lists(tokens, name, rows), read, strict=True)], IGNORED)
+            for name in ("heads", "relations")
+        )
+        labels = np.stack([heads, relations], -1)
+        labels[heads > np.array(read)[:, None]] = IGNORED
+        return labels
+
+    def model_class(self, family: str) -> Any:
+        from xlgrid.heads.parsing import biaffine
+
+        if family == "AutoModel":
+            return biaffine.AutoParser(*self._sizes)
+        return biaffine.parser_class(super().model_class(family), *self._sizes)
+
+    def terms(self, batch: Any) -> int:
+        return int((batch["labels"][..., 0] != IGNORED).sum())
+
+    def loss(self, model: "PreTrainedModel", batch: Any) -> "torch.Tensor":
+        """The sum over words of two cross entropies: of the head, and of the relation to the head in the data."""
+        from torch.nn.functional import cross_entropy
+
+        vectors, arcs, labels = _scored(model, batch)
+        heads, relations = labels.unbind(-1)
+        logits = model.parser.relations(vectors, heads.clamp(min=0))
+        losses = [
+            cross_entropy(predicted.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="sum")
+            for predicted, gold in ((arcs, heads), (logits, relations))
+        ]
+        return losses[0] + losses[1]
+
+    def predict(self, model: "PreTrainedModel", batch: Any, tokens: Tokens, rows: Ints) -> list[Any]:
+        import torch
+
+        vectors, arcs, labels = _scored(model, batch)
+        read = [int(_words(tokens, row).max()) for row in rows]
+        chosen = [
+            trees.best_tree(scores[:count, : count + 1])
+            for scores, count in zip(arcs.double().cpu().numpy(), read, strict=True)
+        ]
+        heads = torch.from_numpy(_padded(chosen, 0)).to(labels.device)
+        relations = model.parser.relations(vectors, heads).argmax(-1).tolist()
+        return [Tree(heads, names[: len(heads)]) for heads, names in zip(chosen, relations, strict=True)]
+
+    def outcomes(self, tokens: Tokens, predictions: Sequence[Any]) -> list[Outcome]:
+        gold = (_lists(tokens, name, np.arange(len(tokens))) for name in ("heads", "relations"))
+        return [[heads, relations, *tree] for heads, relations, tree in zip(*gold, predictions, strict=True)]
+
+    def chance(self, tokens: Tokens) -> dict[str, float]:
+        """The scores of a chain in which each word is the head of the next or of the previous one, whichever is better,
+        with the most frequent relation."""
+        rows = _lists(tokens, "relations", np.arange(len(tokens)))
+        [(common, _)] = Counter(label for row in rows for label in row).most_common(1)
+        best: dict[str, float] = {}
+        for chain in (lambda size: [*range(size)], lambda size: [*range(2, size + 1), 0]):
+            outcomes = self.outcomes(tokens, [Tree(chain(len(row)), [common] * len(row)) for row in rows])
+            found = self.listed(tokens, outcomes)
+            best = {name: max(score, best.get(name, 0.0)) for name, score in found.items()}
+        return best
+
+    def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
+        words = sum(len(row) for row in _lists(tokens, "heads", np.arange(len(tokens))))
+        read = sum(int(_words(tokens, row).max()) for row in range(len(tokens)))
+        return {"words": words, "unread": words - read}
+
+    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
+        """All metrics for relations of UD; otherwise without the one that knows UD's relations of content words."""
+        is_ud = {*map(scores.universal, labels)} <= scores.CONTENT | scores.OTHERS
+        return tuple(each for each in Head.metrics(self, labels) if is_ud or each.name != scores.CLAS.name)
+
+
+@cache
+def _sized(kind: Any, *sizes: int) -> Any:
+    head = kind()
+    head._sizes = sizes
+    return head
+
+
+def _scored(model: "PreTrainedModel", batch: Mapping[str, Any]) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
+    """The vectors of words, the scores of arcs, and the labels of a batch."""
+    inputs, labels = without_labels(dict(batch))
+    vectors = model(**inputs).logits
+    return vectors, model.parser.arcs(vectors, batch["words"].any(-1)), labels
+
+
+def _words(tokens: Tokens, row: int) -> np.ndarray:
+    """The number of the word of each token of a row."""
+    return tokens.token_columns[WORD][tokens.offsets[row] : tokens.offsets[row + 1]]
+
+
+def _lists(tokens: Tokens, name: str, rows: Ints) -> list[list[int]]:
+    """The lists in a column of some rows."""
+    import pyarrow as pa
+
+    lists: list[list[int]] = tokens.columns[name].take(pa.array(rows)).to_pylist()
+    return lists
+
+
+def _padded(rows: Sequence[Any], value: int) -> np.ndarray:
+    """[rows, longest], with a value after the end of each row."""
+    padded = np.full((len(rows), max(map(len, rows))), value, np.int64)
+    for number, row in enumerate(rows):
+        padded[number, : len(row)] = row
+    return padded
