@@ -64,7 +64,7 @@ rule merge:
     conda:
         "../envs/xlgrid.yaml"
     resources:
-        # The word embeddings of all runs are in memory at once, in float64.
+        # TIES orders all values of a run in float64.
         **job(mem_mb=lambda w, attempt: 16000 * attempt),
     params:
         recipe=setting("recipe", Run),

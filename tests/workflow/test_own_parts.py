@@ -24,26 +24,17 @@ from project import (
     planned,
     project,
     refused,
-    shell,
     shown,
     succeeds,
     write,
 )
 from safetensors.torch import load_file
-from transformers import AutoModelForMaskedLM, XLMRobertaForTokenClassification
-
-from xlgrid.data import batches
-from xlgrid.evaluation import trained
-from xlgrid.heads import HEADS
-from xlgrid.methods import ALL_METHODS
+from transformers import AutoModelForMaskedLM
 
 METHOD, ARCHITECTURE, EXHIBIT = "docs/how-to/method.md", "docs/how-to/architecture.md", "docs/how-to/exhibit.md"
-LORA = "results/lora/runs/ner/mini-xlmr/lora/qa1/seed1"
-LORA_CELL = "results/lora/cells/ner/mini-xlmr/lora/qa1/qb1/seed1.json"
+DENSE, SPARSE = (f"results/sparse/runs/text/mini-xlmr/{phase}-text/qa1/seed1" for phase in ("dense", "sparse"))
 DISTILBERT = "results/distilbert/encoders/mini-distilbert"
 FIGURE = "results/dots/exhibits/dots"
-
-pytest.importorskip("peft", reason="the method of the page needs peft, which is in the extra `dev`")
 
 
 def command(page: str, start: str) -> str:
@@ -56,71 +47,56 @@ def command(page: str, start: str) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project in which the packages are installed and the commands of the pages have run; the studies are cut down."""
     folder = project(tmp_path_factory.mktemp("project"), first(), "first")
-    lora, distilbert = yaml.safe_load(shown(METHOD)), yaml.safe_load(shown(ARCHITECTURE))
-    lora["training"][0]["set"] |= {"steps": 20, "evaluations": 2}
+    sparse, distilbert = yaml.safe_load(shown(METHOD)), yaml.safe_load(shown(ARCHITECTURE))
+    for entry in sparse["training"]:
+        entry["set"] |= {"steps": 10, "evaluations": 2}
     distilbert["encoders"]["mini-distilbert"]["scratch"] |= SIZES
     distilbert["encoders"]["mini-distilbert"]["training"] = FEW
-    for name, study in (("lora", lora), ("distilbert", distilbert), ("dots", yaml.safe_load(shown(EXHIBIT)))):
+    for name, study in (("sparse", sparse), ("distilbert", distilbert), ("dots", yaml.safe_load(shown(EXHIBIT)))):
         write(folder, study, name)
     [names] = blocks(EXHIBIT, "csv")
     (folder / "names.csv").write_text(names)
     with ExitStack() as stack:
         for page in (METHOD, ARCHITECTURE, EXHIBIT):
             stack.enter_context(installed(page, folder))
-        succeeds(folder, command(METHOD, "snakemake"), *commands(ARCHITECTURE), *commands(EXHIBIT))
+        succeeds(folder, *commands(METHOD)[:2], *commands(ARCHITECTURE), *commands(EXHIBIT))
         yield folder
 
 
 @pytest.mark.parametrize(
     ("package", "files"),
-    [("xlgrid-lora", [f"{LORA}/run.json", LORA_CELL]), ("xlgrid-distilbert", [f"{DISTILBERT}/run.json"])],
+    [("xlgrid-sparse", [f"{SPARSE}/run.json"]), ("xlgrid-distilbert", [f"{DISTILBERT}/run.json"])],
 )
 def test_a_result_names_the_package_that_it_rests_on(built: Path, package: str, files: list[str]) -> None:
     for file in files:
         assert json.loads((built / file).read_text())["packages"] == {package: "0.1"}
 
 
-def test_a_run_of_the_method_stores_the_small_matrices_and_the_head(built: Path) -> None:
-    names = load_file(built / LORA / "delta.safetensors")
-    layers = [f"roberta.encoder.layer.0.attention.self.{layer}" for layer in ("query", "value")]
-    matrices = {f"{layer}.lora_{side}.default.weight" for layer in layers for side in "AB"}
-    assert {*names} == matrices | {"classifier.weight", "classifier.bias"}
+def test_the_weights_that_the_first_phase_changed_most_train_again_from_their_first_values(built: Path) -> None:
+    first = load_file(built / "results/first/encoders/mini-xlmr/model.safetensors")
+    dense, sparse = (load_file(built / run / "delta.safetensors") for run in (DENSE, SPARSE))
+    assert dense.keys() == sparse.keys() <= first.keys()
+    changes = torch.cat([(dense[name] - first[name]).abs().flatten() for name in dense])
+    least = changes.topk(round(0.08 * len(changes))).values[-1]
+    again = torch.cat([(sparse[name] - first[name]).flatten() for name in dense])
+    chosen = changes >= least
+    assert not again[~chosen].any(), "a weight trained that the first phase changed little"
+    assert (again[chosen] != 0).float().mean() > 0.9
+    assert (again[chosen] - torch.cat([(dense[name] - first[name]).flatten() for name in dense])[chosen]).any()
 
 
-def test_the_model_is_that_of_weights_to_which_the_products_are_added(
-    built: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """W + (alpha / rank) B A in a model of transformers without peft and without the method."""
-    monkeypatch.syspath_prepend(built / "installed")
-    encoder, delta = built / "results/first/encoders/mini-xlmr", load_file(built / LORA / "delta.safetensors")
-    tokens = batches.read(built / "results/first/tokens/ner/mini-xlmr/qb1/test.arrow", "qb1")
-    expected = XLMRobertaForTokenClassification.from_pretrained(encoder, num_labels=len(tokens.label_names)).eval()
-    with torch.no_grad():
-        for name, tensor in delta.items():
-            layer, of_a, _ = name.partition(".lora_A.default.weight")
-            if of_a:
-                product = delta[f"{layer}.lora_B.default.weight"] @ tensor
-                assert product.abs().max() > 0, f"{layer} has not learnt"
-                expected.get_submodule(layer).weight += 16 / 4 * product
-            elif "lora_" not in name:
-                expected.get_parameter(name).copy_(tensor)
-        batch = HEADS["token"].collate(tokens, np.arange(8), False)
-        model = trained.model_of(trained.read(built / LORA), encoder, tokens).eval()
-        inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
-        torch.testing.assert_close(model(**inputs).logits, expected(**inputs).logits)
-    ALL_METHODS.imported.clear()
+def test_a_run_on_the_task_begins_with_the_sparse_weights(built: Path) -> None:
+    record = json.loads((built / "results/sparse/runs/ner/mini-xlmr/full-ft-sparse/qa1/seed1/run.json").read_text())
+    assert record["start"] == SPARSE
 
 
 def test_the_method_passes_the_tests_of_methods(built: Path) -> None:
     succeeds(ROOT, f"{sys.executable} -m {command(METHOD, 'pytest')} -p no:cacheprovider")
 
 
-def test_the_cost_counts_the_parameters_of_the_method(built: Path) -> None:
-    """Two layers with A and B of rank 4 on an encoder of width 16, and a classifier of seven labels."""
-    process = shell(built, command(METHOD, "xlgrid cost"))
-    assert process.returncode == 0, process.stderr
-    rows = [line.split() for line in process.stdout.splitlines()]
-    assert ["mini-xlmr", "lora", f"{2 * 2 * 4 * 16 + 7 * 16 + 7:,}"] in [row[:3] for row in rows]
+def test_a_run_without_a_first_phase_is_refused(built: Path) -> None:
+    (built / "studies/wrong.yaml").write_text(shown(METHOD).replace(", start: {task: text, method: dense-text}", ""))
+    assert "add a `start` whose method has `base: full-ft`" in refused(built, "xlgrid check wrong")
 
 
 def test_the_encoder_is_the_one_that_the_package_describes(built: Path) -> None:

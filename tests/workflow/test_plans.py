@@ -80,6 +80,7 @@ PAPERS = (
     "docs/papers/pfeiffer2020.md",
     "docs/papers/pfeiffer2022.md",
     "docs/papers/luo2021.md",
+    "docs/papers/grids.md",
 )
 
 

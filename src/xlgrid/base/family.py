@@ -47,9 +47,10 @@ class Family(KnownType):
         layers: the path of the list of layers, from the encoder.
         attention: the path of the module that calls the attention function of transformers, from a layer; empty if the
             family has an attention of its own, which no other function can take the place of.
-        query, key: the paths of the projections to queries and to keys, from the attention. If both are one, its output
-            has queries, keys and values side by side.
+        query, key, value: the paths of the projections to queries, keys and values, from the attention, or from a layer
+            if `attention` is empty. If they are one, its output has queries, keys and values side by side.
         feed_forward: the path of the module whose input is that of the feed-forward block, from a layer.
+        last_dense: the path of the last linear layer of the feed-forward block, from a layer.
         norm: the path of the LayerNorm after the feed-forward block, from a layer.
         next_norm: the path of the LayerNorm that reads the output of the layer before, from a layer; where layers have
             no `norm`.
@@ -74,7 +75,9 @@ class Family(KnownType):
     attention: str = "attention.self"
     query: str = "query"
     key: str = "key"
+    value: str = "value"
     feed_forward: str = "intermediate"
+    last_dense: str = "output.dense"
     norm: str = "output.LayerNorm"
     next_norm: str = ""
     last_norm: str = ""

@@ -68,8 +68,9 @@ class Fisher(Mean):
     def merge(self, of: Parameter) -> "torch.Tensor":
         import torch
 
-        floor = torch.full((), self.floor, dtype=torch.float64)
-        information = [fact.get(of.name, floor).clamp(min=self.floor) for fact in of.facts]
+        none = torch.zeros_like(of.first)
+        of_members = (fact[of.name].flatten()[of.at] if of.name in fact else none for fact in of.facts)
+        information = [each.clamp(min=self.floor) for each in of_members]
         total = of.sum(each * value for each, value in zip(information, of.values, strict=True))
         return total / of.sum(information)
 

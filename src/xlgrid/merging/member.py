@@ -50,14 +50,14 @@ class Member:
             )
         self._file = safe_open(path, framework="pt")
 
-    def read(self, name: str) -> "torch.Tensor":
-        """θ_i of a parameter, in float64; θ_0 if the run does not store it."""
+    def read(self, name: str, values: slice = slice(None)) -> "torch.Tensor":
+        """Some of the flat values of θ_i of a parameter, in float64; those of θ_0 if the run does not store it."""
         stored: torch.Tensor = self._file.get_tensor(name) if name in self.shapes else self.first[name]
-        return stored.double()
+        return stored.flatten()[values].double()
 
     def task_vector(self) -> "Iterator[torch.Tensor]":
-        """τ_i of each parameter that is no part of the head, in float64."""
-        return (self.read(name) - first.double() for name, first in self.first.items())
+        """The flat values of τ_i of each parameter that is no part of the head, in float64."""
+        return (self.read(name) - first.flatten().double() for name, first in self.first.items())
 
     def check(self, shapes: Mapping[str, tuple[int, ...]], heads: set[str], labels: list[str]) -> None:
         """Check that the weights fit those of the merged run, which have these shapes and labels.

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
+# The values of a parameter that are merged at once.
+BLOCK = 2**22
+
 
 def merge(
     recipe: Recipe,
@@ -79,16 +82,18 @@ def merge(
     facts = [operation.fact(member) for member in members]
 
     def merged(weights: Sequence[float]) -> "dict[str, torch.Tensor]":
-        return {name: parameter(name, weights).to(p.dtype) for name, p in kept.items()}
+        return {
+            name: torch.cat([block(name, rows, weights).to(p.dtype) for rows in _blocks(p)]).view(p.shape)
+            for name, p in kept.items()
+        }
 
-    def parameter(name: str, weights: Sequence[float]) -> "torch.Tensor":
+    def block(name: str, rows: slice, weights: Sequence[float]) -> "torch.Tensor":
         # A member of weight 0 changes nothing, not even the sign of a zero.
         used = [i for i, w in enumerate(weights) if w and (name in members[i].shapes or name not in heads)]
-        columns = [members[i].read(name) for i in used], [weights[i] for i in used], [facts[i] for i in used]
-        begin = first.get(name, torch.zeros(())).double()
-        return (operation.merge_head if name in heads else operation.merge)(
-            Parameter(name, begin, *columns, recipe.seed)
-        )
+        columns = [members[i].read(name, rows) for i in used], [weights[i] for i in used], [facts[i] for i in used]
+        begin = first.get(name, torch.zeros(shapes[name])).flatten()[rows].double()
+        of = Parameter(name, rows, begin, *columns, recipe.seed)
+        return operation.merge_head(of) if name in heads else operation.merge(of)
 
     chosen: dict[str, Any] = {}
     if len(tried) > 1:
@@ -115,6 +120,11 @@ def merge(
     }
     write_tensors(folder / deltas.DELTA, recipe, best)
     write_record(folder, recipe, details, [])
+
+
+def _blocks(parameter: "torch.Tensor") -> list[slice]:
+    """The flat values of a parameter in blocks, so that those of all runs in float64 take little memory."""
+    return [slice(begin, begin + BLOCK) for begin in range(0, parameter.numel(), BLOCK)]
 
 
 def _choice(

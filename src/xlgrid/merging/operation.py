@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 class Parameter(NamedTuple):
-    """One parameter of the runs that are merged. All tensors are in float64 and have the same shape.
+    """Some values of one parameter of the runs that are merged. All tensors are flat, in float64, and of one length.
 
     Attributes:
-        name: its name in the model.
+        name: the name of the parameter in the model.
+        at: which of the flat values of the parameter these are.
         first: θ_0, the value with which the runs begin; zeros for what the encoder lacks, such as adapters and heads.
         values: θ_i of each member of the merge.
         weights: w_i of each member, not 0.
@@ -26,6 +27,7 @@ class Parameter(NamedTuple):
     """
 
     name: str
+    at: slice
     first: "torch.Tensor"
     values: "Sequence[torch.Tensor]"
     weights: Sequence[float]

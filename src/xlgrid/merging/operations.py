@@ -54,7 +54,7 @@ class Dare(TaskArithmetic):
     def merge(self, of: Parameter) -> "torch.Tensor":
         import torch
 
-        generator = np.random.default_rng([of.seed, zlib.crc32(of.name.encode())])
+        generator = np.random.default_rng([of.seed, zlib.crc32(of.name.encode()), of.at.start or 0])
         stay = [torch.from_numpy(generator.random(of.first.shape) >= self.rate) for _ in of.values]
         dropped = (torch.where(stays, vector, 0.0) for stays, vector in zip(stay, of.task_vectors, strict=True))
         return of.first + of.sum(dropped) / (1 - self.rate)
@@ -75,7 +75,7 @@ class Ties(Mean):
         """The smallest magnitude that stays, among the values of the whole task vector."""
         import torch
 
-        sizes = torch.cat([vector.abs().flatten() for vector in member.task_vector()])
+        sizes = torch.cat([vector.abs() for vector in member.task_vector()])
         return float(sizes.kthvalue(len(sizes) - max(1, round(self.density * len(sizes))) + 1).values)
 
     def merge(self, of: Parameter) -> "torch.Tensor":

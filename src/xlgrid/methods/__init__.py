@@ -12,12 +12,16 @@ from xlgrid.base.settings import plainly
 from xlgrid.methods.as_is import AsIs
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.method import Method, is_head
+from xlgrid.methods.peft.options import IA3, LoRA, PrefixTuning
 
 Option = float | int | str | bool
 
 METHODS: dict[str, type[Method]] = {
     "full-ft": Method,
     "bitfit": BitFit,
+    "lora": LoRA,
+    "ia3": IA3,
+    "prefix-tuning": PrefixTuning,
     "as-is": AsIs,
 }
 

@@ -21,7 +21,8 @@ class Method(Strict):
     `tests/unit/methods/test_method.py` checks:
 
     - `install` does not change the outputs. If a paper draws new weights at random, the outputs nearly stay the same,
-      and with an option of the method they stay exactly the same.
+      and with an option of the method they stay exactly the same. Only if a model reads more than the input, such as
+      random prefixes, the outputs change.
     - Exactly the parameters that `trains` names have gradients.
     """
 
@@ -63,6 +64,12 @@ class Method(Strict):
 
         Raises:
             ValueError: the method does not fit this encoder.
+        """
+
+    def begin(self, model: "PreTrainedModel") -> None:
+        """Change an installed model, in place, which has the weights of all runs with which its training begins.
+
+        A training calls this before its first step, also when it is resumed. Evaluations do not call it.
         """
 
     def trains(self, name: str) -> bool:

@@ -62,7 +62,7 @@ def training_problems(plan: "Plan") -> Iterator[str]:
 def _products(plan: "Plan") -> Iterator[str]:
     """The first mistake of runs, encoders and tokenizers about each key of the study."""
     study = plan.study
-    products: list[Product] = [Encoder(study.name, name) for name in study.encoders]
+    products: list[Product] = [Encoder(study.name, name) for name in study.single_encoders]
     products += [Tokenizer(study.name, name) for name in study.all_tokenizers]
     # Runs that differ by their seed have the same mistakes.
     products += {run._replace(seed=0): run for run in plan.runs}.values()
@@ -80,7 +80,7 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
     """
     study = plan.study
     missing: dict[str, tuple[str, str]] = {}
-    for name, entry in study.encoders.items():
+    for name, entry in study.single_encoders.items():
         copies = [plan.owned(Encoder(study.name, name)).folder] if entry.repository or entry.folder else []
         for place in filter(None, (entry.folder, *copies)):
             if weights := lacking(place):
@@ -90,13 +90,14 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
     heads = {name: entry.task.head for name, entry in study.tasks.items()}
     predicting = {name for name, head in heads.items() if head.is_pretrained and head.output_share}
     users = {
-        run.encoder: f"run {run.folder}"
+        run.encoder_in(study).encoder: f"run {run.folder}"
         for run in plan.runs
         if run.task in predicting and not study.methods[run.method].derived
     }
     for name, grid in study.grids.items():
         if predicting.intersection(grid.task):
-            users |= {encoder: f"grid {name}" for encoder in grid.encoder}
+            sources = study.sources(grid)
+            users |= {study.encoder_of(key, source): f"grid {name}" for key in grid.encoder for source in sources}
     for name, (place, weights) in missing.items():
         if name in users:
             yield f"encoders.{name}: {users[name]} predicts tokens, and {lm_head_refusal(name, place, weights)}"

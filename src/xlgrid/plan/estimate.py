@@ -246,11 +246,12 @@ class Estimate:
         """The parameters of a run's model, and its configuration."""
         tokenizer, task = run.tokenizer(self.plan), self.study.tasks[run.task]
         kind, head = task.task, task.task.head.of(task.options)
-        place = run.encoder, tokenizer, head, len(kind.labels), run.method
+        encoder = run.encoder_in(self.study).encoder
+        place = encoder, tokenizer, head, len(kind.labels), run.method
         if place not in self._models:
-            entry, method = self.study.encoders[run.encoder], self.study.methods[run.method]
-            config = entry.planned_configuration(self.plan, run.encoder)
-            if tokenizer != self.study.tokenizer_of(run.encoder):
+            entry, method = self.study.encoders[encoder], self.study.methods[run.method]
+            config = entry.planned_configuration(self.plan, encoder)
+            if tokenizer != self.study.tokenizer_of(encoder):
                 config.vocab_size = self.study.all_tokenizers[tokenizer].most_entries or config.vocab_size
             is_new = bool(run.new_tokenizer(self.plan))
             counted = count(config, head, len(kind.labels), method.base, method.options, is_new)

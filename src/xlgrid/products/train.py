@@ -81,6 +81,10 @@ class OfGrids(Product):
         """The runs whose weights are loaded before the training or evaluation, in this order."""
         return self.mlm_runs(study)
 
+    def encoder_in(self, study: "Study") -> Encoder:
+        """The encoder, which may be that of the source's language."""
+        return Encoder(self.study, study.encoder_of(self.encoder, self.source))
+
     def tokenizer(self, plan: "Plan") -> str:
         """The tokenizer of the model's inputs.
 
@@ -90,7 +94,7 @@ class OfGrids(Product):
         study = plan.study
         users: list[OfGrids] = [self, *reversed(self.texts_read(plan))]
         named = (study.tasks[each.task].tokenizer_in(each.source) for each in users)
-        return next(filter(None, named), None) or study.tokenizer_of(self.encoder)
+        return next(filter(None, named), None) or study.tokenizer_of(self.encoder_in(study).encoder)
 
     def texts_read(self, plan: "Plan") -> "list[Run]":
         """The MLM runs that may have trained the word embeddings of the model."""
@@ -132,7 +136,7 @@ class Run(OfGrids, _RunAxes):
         return self.file("delta.safetensors")
 
     def inputs(self, plan: "Plan") -> Inputs:
-        encoder = plan.owned(Encoder(self.study, self.encoder)).path
+        encoder = plan.owned(self.encoder_in(plan.study)).path
         entry = plan.study.methods[self.method]
         if entry.derived:
             return {"encoder": encoder, **entry.derived.inputs(self, plan), **inputs_on_text(plan, start=self)}
@@ -273,14 +277,14 @@ class Run(OfGrids, _RunAxes):
     def new_tokenizer(self, plan: "Plan") -> list[Tokenizer]:
         """The tokenizer, other than the encoder's, for which an MLM run trains embeddings, as a list of at most one."""
         tokenizer = plan.study.tasks[self.task].tokenizer_in(self.source)
-        is_new = tokenizer and tokenizer != plan.study.tokenizer_of(self.encoder)
+        is_new = tokenizer and tokenizer != plan.study.tokenizer_of(self.encoder_in(plan.study).encoder)
         return [Tokenizer(self.study, tokenizer)] if tokenizer and is_new else []
 
     def weights(self, plan: "Plan") -> Inputs:
         """The files that are needed to use the trained model on untokenized data, including the tokenizer."""
         return {
             "delta": plan.owned(self).delta,
-            "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
+            "encoder": plan.owned(self.encoder_in(plan.study)).path,
             "tokenizer": plan.owned(Tokenizer(self.study, self.tokenizer(plan))).path,
         }
 

@@ -32,6 +32,7 @@ from xlgrid.base.errors import Damaged
 from xlgrid.exhibits.drawing import plots
 from xlgrid.languages.sources import NONE, Source
 from xlgrid.methods.variants import plain
+from xlgrid.pairs.sample import described
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit
@@ -160,7 +161,8 @@ def overview(study: Report) -> Html:
 
 
 def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
-    """A table of the languages of the cells: code, name, family, script, direction of writing, and their use."""
+    """A table of the languages of the cells: code, name, family, script, direction of writing, and their use; and a line
+    about them as a sample."""
     uses = {
         axis: dict.fromkeys(code for value in cells[axis] for code in Source(value).languages)
         for axis in ("source", "target")
@@ -174,7 +176,9 @@ def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
         }
         used_as = " and ".join(axis for axis, codes in uses.items() if code in codes)
         rows.append({"Code": code, **facts, "Used as": used_as})
-    return _table(pd.DataFrame(rows), "plain")
+    known = [languages[code] for code in uses["source"] | uses["target"] if code in languages]
+    about = Markup("<p>{}</p>").format(described(known))
+    return Html(f"{_table(pd.DataFrame(rows), 'plain')}{about}")
 
 
 def exhibits(study: Report) -> Html:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -152,6 +152,18 @@ class Study(Strict):
         """Add the default task for encoders from scratch that name no task, unless the study has it."""
         if (task := pretraining_task(self.encoders.values())) and PRETRAINING not in self.tasks:
             self.tasks[PRETRAINING] = TaskEntry.model_validate(task)
+        return self
+
+    @model_validator(mode="after")
+    def _encoders_of_languages_are_encoders(self) -> Self:
+        """Add the encoder of each language, for an entry that describes one for each."""
+        for name, entry in [*self.encoders.items()]:
+            added = cast("dict[str, AnyEncoder]", entry.of_languages(name, self.languages))
+            if double := next((key for key in added if key in self.encoders), None):
+                raise ValueError(
+                    f"encoders: {double} is the name of {name}'s encoder of a language: choose another name"
+                )
+            self.encoders.update(added)
         return self
 
     @model_validator(mode="after")
@@ -317,6 +329,15 @@ class Study(Strict):
         """Name -> tokenizer, for the entries of `tokenizers` and for encoders with their own tokenizer."""
         own = {name: own for name, entry in self.encoders.items() if (own := entry.own_tokenizer)}
         return {**own, **self.tokenizers}
+
+    @cached_property
+    def single_encoders(self) -> dict[str, AnyEncoder]:
+        """Name -> encoder, without the entries that describe one for each language."""
+        return {name: entry for name, entry in self.encoders.items() if not entry.of_languages(name, self.languages)}
+
+    def encoder_of(self, encoder: str, source: Source) -> str:
+        """The name of the encoder of runs on a source, where a grid names `encoder`."""
+        return self.encoders[encoder].for_source(encoder, source)
 
     def tokenizer_of(self, encoder: str) -> str:
         """The name of an encoder's tokenizer."""

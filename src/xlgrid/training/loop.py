@@ -198,6 +198,7 @@ class Loop:
             deltas.load_delta(first / deltas.DELTA, self.model, self.method, self.head, digest)
         first_token.read_first_token(self.model, self.head)
         self.model.to(self.device)
+        self.method.begin(self.model)
 
     def _choose_weights(self, is_resized: bool) -> None:
         """Choose the parameters that train.

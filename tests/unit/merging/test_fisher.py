@@ -100,7 +100,9 @@ def test_a_fisher_weighted_mean_is_that_of_the_paper_with_a_floor() -> None:
     first, second, information = ([2.0, -1.0, 5.0], [4.0, 3.0, 7.0], [[3.0, 0.0, 0.0], [1.0, 2.0, 0.0]])
     values = [torch.tensor(x, dtype=torch.float64) for x in (first, second)]
     facts = [{"x": torch.tensor(x, dtype=torch.float64)} for x in information]
-    merged = Fisher(floor=1e-6).merge(Parameter("x", torch.zeros(3), values, [0.25, 0.75], facts, 1)).tolist()
+    merged = (
+        Fisher(floor=1e-6).merge(Parameter("x", slice(None), torch.zeros(3), values, [0.25, 0.75], facts, 1)).tolist()
+    )
     with_floor = [[max(x, 1e-6) for x in each] for each in information]
     expected = [
         (0.25 * f * a + 0.75 * s * b) / (0.25 * f + 0.75 * s)

@@ -119,6 +119,17 @@ def test_a_merge_twice_has_the_same_bytes(tmp_path: Path, encoder: Path, write: 
     assert first == second
 
 
+@pytest.mark.parametrize("by", ["average", "ties", "task-arithmetic"])
+def test_blocks_of_any_size_give_the_same_bytes(
+    tmp_path: Path, encoder: Path, write: Write, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, of = [write(ONE), write(TWO)], merged(by, (ONE, 0.5), (TWO, 0.5))
+    merge(of, encoder, runs, tmp_path / "whole")
+    monkeypatch.setattr("xlgrid.merging.merge.BLOCK", 7)
+    merge(of, encoder, runs, tmp_path / "blocks")
+    assert (tmp_path / "whole" / deltas.DELTA).read_bytes() == (tmp_path / "blocks" / deltas.DELTA).read_bytes()
+
+
 def test_an_mlm_run_adds_to_the_encoder_and_not_to_the_head(tmp_path: Path, encoder: Path, write: Write) -> None:
     runs = [write(ONE), write(TEXT)]
     merge(merged("task-arithmetic", (ONE, 0.5), (TEXT, 2.0)), encoder, runs, tmp_path / "out")

@@ -46,7 +46,7 @@ def merged(
 ) -> list[float]:
     begin, *values = (torch.tensor(x, dtype=torch.float64) for x in (first, *members))
     facts = [operation.fact(Whole(value, begin)) for value in values]  # type: ignore[arg-type]
-    return operation.merge(Parameter("x", begin, values, weights, facts, seed)).tolist()
+    return operation.merge(Parameter("x", slice(None), begin, values, weights, facts, seed)).tolist()
 
 
 def close(got: Sequence[float], expected: Sequence[float]) -> None:
@@ -150,7 +150,7 @@ def test_dare_draws_the_same_values_again_and_others_for_each_seed_member_and_pa
     assert merged(operation, zeros, [ones], [1.0]) != merged(operation, zeros, [ones], [1.0], seed=2)
     assert len({*merged(operation, zeros, [ones, ones], [1.0, 1.0])}) == 3, "0, 2 and 4 where masks differ"
     begin, one = torch.zeros(64, dtype=torch.float64), torch.ones(64, dtype=torch.float64)
-    of_names = [operation.merge(Parameter(name, begin, [one], [1.0], [None], 1)) for name in "xy"]
+    of_names = [operation.merge(Parameter(name, slice(None), begin, [one], [1.0], [None], 1)) for name in "xy"]
     assert not of_names[0].equal(of_names[1])
 
 
@@ -181,5 +181,5 @@ def test_a_merge_of_a_run_with_weight_1_is_the_run(name: str, case: Any) -> None
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "fisher"])
 def test_heads_are_averaged_by_the_weights_of_the_members_that_have_one(name: str) -> None:
     values = [torch.tensor([2.0, -4.0], dtype=torch.float64), torch.tensor([4.0, 0.0], dtype=torch.float64)]
-    of = Parameter("classifier.weight", torch.zeros(2), values, [0.6, 0.2], [0.0, 0.0], 1)
+    of = Parameter("classifier.weight", slice(None), torch.zeros(2), values, [0.6, 0.2], [0.0, 0.0], 1)
     close(OPERATIONS[name]().merge_head(of).tolist(), [2.5, -3.0])

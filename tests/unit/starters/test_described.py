@@ -211,6 +211,13 @@ def test_the_pattern_of_a_folder_is_found() -> None:
     assert data(study).local == "e/{name}/{split}.jsonl" and data(study).splits == {"dev": "valid"}
 
 
+def test_labels_that_are_not_balanced_are_scored_by_macro_f1() -> None:
+    rows = [{"text": text, "label": "rare" if i % 6 == 0 else "usual"} for i, text in enumerate(TEXTS)]
+    everywhere(lambda *_: rows, "d/{language}/{split}.jsonl")
+    study, text = written("d/{language}/{split}.jsonl")
+    assert task(study).metric == "macro-f1" and "83% of the examples have the label usual" in text
+
+
 def test_a_column_with_the_language_of_each_row_selects_rows() -> None:
     for split in SPLITS:
         write(

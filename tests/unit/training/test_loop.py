@@ -172,6 +172,47 @@ def test_a_run_killed_and_resumed_is_identical(plain: Path, encoder: Path, token
     assert result(tmp_path) == result(plain)
 
 
+@pytest.mark.parametrize(
+    ("base", "options"),
+    [
+        ("lora", {"dropout": 0.3}),
+        ("ia3", {}),
+        ("prefix-tuning", {"length": 3, "projection": True, "projection_size": 8}),
+    ],
+)
+def test_a_resumed_run_with_parameters_of_peft_is_identical(
+    base: str, options: dict[str, Any], encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = recipe(base, steps=8, evaluations=2).model_copy(update={"options": options})
+    train(one, encoder, [tokens], [tokens], tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        advance = Loop.advance
+        patch.setattr(Loop, "advance", lambda self, chosen: 1 / 0 if self.step == 5 else advance(self, chosen))
+        with pytest.raises(ZeroDivisionError):
+            train(one, encoder, [tokens], [tokens], tmp_path / "resumed")
+    train(one, encoder, [tokens], [tokens], tmp_path / "resumed")
+    assert result(tmp_path / "resumed") == result(tmp_path / "whole")
+
+
+def test_a_method_begins_when_the_model_has_the_weights_of_its_start(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def begin(self: Method, model: Any) -> None:
+        seen.append({name: p.detach().clone() for name, p in deltas.named_parameters(model).items()})
+
+    monkeypatch.setattr(Method, "begin", begin)
+    one = recipe(steps=2, evaluations=1)
+    train(one, encoder, [tokens], [tokens], tmp_path / "first")
+    later = one.model_copy(update={"first": "t", "task": "u"})
+    train(later, encoder, [tokens], [tokens], tmp_path / "later", first=tmp_path / "first")
+    trained = load_file(tmp_path / "first" / "delta.safetensors")
+    own, of_later = seen
+    assert not all(torch.equal(own[name], tensor) for name, tensor in trained.items())
+    assert all(torch.equal(of_later[name], tensor) for name, tensor in trained.items())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
 def test_a_run_told_to_stop_saves_says_so_and_resumes(
