@@ -46,15 +46,27 @@ def test_a_scatter_has_a_point_for_each_cell_of_transfer_and_the_value_of_its_pa
     assert "1 of 15 pairs have no value in grammar" in (built / f"{EXHIBITS}/distance.md").read_text()
 
 
+@pytest.mark.parametrize("name", ["distance", "family", "groups", "choice", "methods"])
+def test_each_exhibit_has_its_files(built: Path, name: str) -> None:
+    files = [built / f"{EXHIBITS}/{name}{suffix}" for suffix in (".csv", ".md", ".tex", ".png", ".svg")]
+    assert all(file.stat().st_size > 0 for file in files)
+
+
+def test_a_ranking_has_a_choice_for_each_target(built: Path) -> None:
+    choices = pd.read_csv(built / f"{EXHIBITS}/choice.csv")
+    of_family = choices[(choices["what"] == "choice") & (choices["by"] == "same-family")].set_index("target")
+    assert of_family["nearest"].to_dict()["qb1"] == "qb2" and (of_family["regret"] >= 0).all()
+
+
 def test_a_change_of_the_table_renders_its_exhibits_again_and_trains_nothing(built: Path) -> None:
-    both = f"{EXHIBITS}/distance.csv {EXHIBITS}/family.csv"
+    both = " ".join(f"{EXHIBITS}/{name}.csv" for name in ("distance", "family", "groups", "choice", "methods"))
     assert planned(built, both) == {}
     table = built / "distances.csv"
     before = table.read_text()
     table.write_text(before.replace("0.71", "0.17"))
     again = planned(built, both)
     table.write_text(before)
-    assert again == {"figure": 1}
+    assert again == {"figure": 2}
 
 
 def test_the_check_tells_what_the_table_lacks(built: Path) -> None:

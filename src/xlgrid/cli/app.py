@@ -13,7 +13,7 @@ import typer
 
 from xlgrid import warm
 from xlgrid.base.plugins import Extensible
-from xlgrid.cli import data, encoders, export, preflight, results, runs, starters, studies
+from xlgrid.cli import data, encoders, export, pairs, preflight, results, runs, starters, studies
 from xlgrid.cli.options import Commands
 
 # The commands that papers add.
@@ -28,6 +28,7 @@ COMMANDS = {
         studies.status,
         studies.cost,
         export.export,
+        pairs.distances,
     ),
     "Called by the rules: data": (
         data.meanings,
@@ -47,6 +48,7 @@ COMMANDS = {
     ),
     "Called by the rules: runs, cells and results": (
         runs.train,
+        runs.choose,
         runs.merge,
         runs.evaluate,
         results.exhibit,

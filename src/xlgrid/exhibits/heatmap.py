@@ -98,7 +98,7 @@ class Heatmap(Compared):
             entries = stats.entries(chosen, ["source"], "target")
             quantity = units.quantity(metrics)
         entries = printing.with_learning(entries, both, ["source", "column"])
-        rows, columns = self._axes(chosen, study)
+        rows, columns = self._axes(chosen, entries, study)
         draw = partial(
             heatmap,
             entries,
@@ -115,7 +115,7 @@ class Heatmap(Compared):
         sheet = self.printed(entries, notes=notes, rows=["source"], order=order)
         return Rendering(sheet, draw=draw, behind=chosen.assign(column=chosen["target"]))
 
-    def _axes(self, cells: "pd.DataFrame", study: "Study") -> tuple[list[Block], list[Block]]:
+    def _axes(self, cells: "pd.DataFrame", entries: "pd.DataFrame", study: "Study") -> tuple[list[Block], list[Block]]:
         """The blocks of the sources and of the targets."""
         from xlgrid.results import stats
 
@@ -162,6 +162,7 @@ def heatmap(
     digits: int = 1,
     quantity: str = "score (%)",
     title: str = "",
+    margins: tuple[float, float] = (0, 0),
 ) -> "Axes":
     """A source × target matrix of means, with their numbers.
 
@@ -178,6 +179,7 @@ def heatmap(
         higher_is_better: whether the better end of the scale (dark, or blue for differences) has the higher values.
         percent: see `limits`.
         quantity: the label of the colour bar.
+        margins: inches to leave free between the matrix and the colour bar on its right, and the legend above it.
     """
     import matplotlib as mpl
     import numpy as np
@@ -227,8 +229,8 @@ def heatmap(
         marks.add("blank")
     _language_axis(ax, "x", columns, inch)
     _language_axis(ax, "y", rows, inch)
-    _colour_bar(ax, mesh, quantity)
-    _key(ax, marks, title)
+    _colour_bar(ax, mesh, quantity, margins[0])
+    _key(ax, marks, title, margins[1])
     return ax
 
 
@@ -272,7 +274,7 @@ def _language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], 
     title.set_rotation(0 if axis == "x" else 90)
 
 
-def _colour_bar(ax: "Axes", mesh: Any, quantity: str) -> None:
+def _colour_bar(ax: "Axes", mesh: Any, quantity: str, margin: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
     from xlgrid.exhibits.drawing import plots
@@ -282,7 +284,7 @@ def _colour_bar(ax: "Axes", mesh: Any, quantity: str) -> None:
     height = ax.get_window_extent().height / figure.dpi
     # Next to a low matrix, the bar extends further down, so that its ticks and its label have room.
     tall = max(1.0, 1.3 / height)
-    aside = ax.inset_axes((1 + 0.14 / width, 1 - tall, 0.13 / width, tall))
+    aside = ax.inset_axes((1 + (0.14 + margin) / width, 1 - tall, 0.13 / width, tall))
     bar = figure.colorbar(mesh, cax=aside)
     bar.set_label(quantity, fontsize=8)
     bar.outline.set_visible(False)
@@ -291,13 +293,14 @@ def _colour_bar(ax: "Axes", mesh: Any, quantity: str) -> None:
     bar.update_ticks()
 
 
-def _key(ax: "Axes", marks: set[str], title: str) -> None:
+def _key(ax: "Axes", marks: set[str], title: str, margin: float) -> None:
     """Draw the legend of the marks that occur, with the title above it."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.textpath import TextPath
     from matplotlib.transforms import Affine2D
 
+    from xlgrid.exhibits.drawing import plots
     from xlgrid.exhibits.drawing.plots import FAINT, INK, MISSING
     from xlgrid.exhibits.drawing.sheet import NOTHING
 
@@ -318,7 +321,7 @@ def _key(ax: "Axes", marks: set[str], title: str) -> None:
         ax.legend(
             *zip(*explained, strict=True),
             loc="lower left",
-            bbox_to_anchor=(0, 1),
+            bbox_to_anchor=(0, 1 + margin / (ax.get_window_extent().height / plots.figure_of(ax).dpi)),
             borderaxespad=0.4,
             borderpad=0,
             ncols=len(explained),
@@ -330,4 +333,4 @@ def _key(ax: "Axes", marks: set[str], title: str) -> None:
             columnspacing=1.3,
         )
     if title:
-        ax.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=22 if explained else 8)
+        ax.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=72 * margin + (22 if explained else 8))

@@ -18,6 +18,9 @@ from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.exhibit import Exhibit
 from xlgrid.exhibits.heatmap import Heatmap
 from xlgrid.exhibits.languages import Languages
+from xlgrid.exhibits.pairs.clusters import Clusters
+from xlgrid.exhibits.pairs.ranking import Ranking
+from xlgrid.exhibits.pairs.ranks import Ranks
 from xlgrid.exhibits.pairs.scatter import Scatter
 from xlgrid.exhibits.table import Table
 
@@ -28,6 +31,9 @@ KINDS: dict[str, type[Exhibit]] = {
     "languages": Languages,
     "benchmark": Benchmark,
     "scatter": Scatter,
+    "clusters": Clusters,
+    "ranking": Ranking,
+    "ranks": Ranks,
 }
 
 

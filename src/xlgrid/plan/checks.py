@@ -39,7 +39,10 @@ def plan_problems(plan: "Plan") -> list[str]:
 
 def training_problems(plan: "Plan") -> Iterator[str]:
     """There is a run for each name in an entry of `training`."""
-    study, runs = plan.study, {run[:-1] for run in plan.named_runs} if plan.study.training else set()
+    study, runs = (
+        plan.study,
+        {run[:-1] for run in plan.named_runs} if plan.study.training or plan.study.sweep else set(),
+    )
     known: dict[str, set[str]] = {
         "task": {task for _, task, _, _, _ in runs},
         "encoder": {encoder for _, _, encoder, _, _ in runs},
@@ -47,14 +50,15 @@ def training_problems(plan: "Plan") -> Iterator[str]:
         "base": {study.methods[method].base for _, _, _, method, _ in runs},
         "source": {source.data for *_, source in runs},
     }
-    for i, entry in enumerate(study.training):
+    entries = [(f"training.{i}", entry) for i, entry in enumerate(study.training)]
+    for place, entry in [*entries, *((f"sweep.{i}", entry) for i, entry in enumerate(study.sweep))]:
         for axis, values in entry.when.items():
             for value in [values] if isinstance(values, str) else values:
                 if axis == "method" and not study.methods[value].is_trained:
-                    yield f"training.{i}.when.method: method {value} has no runs to train: leave it out"
+                    yield f"{place}.when.method: method {value} has no runs to train: leave it out"
                 elif known[axis].isdisjoint(study.meant(axis, value)):
                     yield (
-                        f"training.{i}.when.{axis}: no run has {axis} {value!r}, which the study defines: name it in a "
+                        f"{place}.when.{axis}: no run has {axis} {value!r}, which the study defines: name it in a "
                         "grid, or leave it out here"
                     )
 
@@ -62,7 +66,7 @@ def training_problems(plan: "Plan") -> Iterator[str]:
 def _products(plan: "Plan") -> Iterator[str]:
     """The first mistake of runs, encoders and tokenizers about each key of the study."""
     study = plan.study
-    products: list[Product] = [Encoder(study.name, name) for name in study.encoders]
+    products: list[Product] = [Encoder(study.name, name) for name in study.single_encoders]
     products += [Tokenizer(study.name, name) for name in study.all_tokenizers]
     # Runs that differ by their seed have the same mistakes.
     products += {run._replace(seed=0): run for run in plan.runs}.values()
@@ -80,7 +84,7 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
     """
     study = plan.study
     missing: dict[str, tuple[str, str]] = {}
-    for name, entry in study.encoders.items():
+    for name, entry in study.single_encoders.items():
         copies = [plan.owned(Encoder(study.name, name)).folder] if entry.repository or entry.folder else []
         for place in filter(None, (entry.folder, *copies)):
             if weights := lacking(place):
@@ -90,13 +94,14 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
     heads = {name: entry.task.head for name, entry in study.tasks.items()}
     predicting = {name for name, head in heads.items() if head.is_pretrained and head.output_share}
     users = {
-        run.encoder: f"run {run.folder}"
+        run.encoder_in(study).encoder: f"run {run.folder}"
         for run in plan.runs
         if run.task in predicting and not study.methods[run.method].derived
     }
     for name, grid in study.grids.items():
         if predicting.intersection(grid.task):
-            users |= {encoder: f"grid {name}" for encoder in grid.encoder}
+            sources = study.sources(grid)
+            users |= {study.encoder_of(key, source): f"grid {name}" for key in grid.encoder for source in sources}
     for name, (place, weights) in missing.items():
         if name in users:
             yield f"encoders.{name}: {users[name]} predicts tokens, and {lm_head_refusal(name, place, weights)}"

@@ -136,6 +136,10 @@ class Estimate:
         if derived := study.methods[run.method].derived:
             made, read = Cost(runs=1, gigabytes=self.stored(run)), derived.evaluated(run.under(study.name), self.plan)
             return self._evaluated(made, run, read) if read else made
+        if choice := study.choice(run.under(study.name)):
+            # A run with the seed of a variant is a copy. Another one has the settings of any variant.
+            others = max((self.of(other) for other in choice.tried(study)), key=lambda cost: cost.hours)
+            return Cost(gigabytes=self.stored(run)) if choice.taken(study, run.seed) else others
         name, entry = study.entry(run.task, "train")
         train, dev = run.tokens(self.plan, "train"), run.tokens(self.plan, "dev")
         # A mix of shares has as many examples as one of its parts.
@@ -246,11 +250,12 @@ class Estimate:
         """The parameters of a run's model, and its configuration."""
         tokenizer, task = run.tokenizer(self.plan), self.study.tasks[run.task]
         kind, head = task.task, task.task.head.of(task.options)
-        place = run.encoder, tokenizer, head, len(kind.labels), run.method
+        encoder = run.encoder_in(self.study).encoder
+        place = encoder, tokenizer, head, len(kind.labels), run.method
         if place not in self._models:
-            entry, method = self.study.encoders[run.encoder], self.study.methods[run.method]
-            config = entry.planned_configuration(self.plan, run.encoder)
-            if tokenizer != self.study.tokenizer_of(run.encoder):
+            entry, method = self.study.encoders[encoder], self.study.methods[run.method]
+            config = entry.planned_configuration(self.plan, encoder)
+            if tokenizer != self.study.tokenizer_of(encoder):
                 config.vocab_size = self.study.all_tokenizers[tokenizer].most_entries or config.vocab_size
             is_new = bool(run.new_tokenizer(self.plan))
             counted = count(config, head, len(kind.labels), method.base, method.options, is_new)

@@ -90,10 +90,10 @@ class Encoder(Product):
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
-        return _makers(cls, "encoders", study.encoders)
+        return _makers(cls, "encoders", study.single_encoders)
 
     def names(self, study: "Study") -> Mapping[str, Iterable[str]]:
-        return {"encoder": study.encoders}
+        return {"encoder": study.single_encoders}
 
     def mistakes(self, plan: "Plan") -> Iterator[str]:
         folder = plan.study.encoders[self.encoder].folder

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xlgrid.heads.families import EMBEDDINGS
 from xlgrid.languages.sources import Source, Target, accompanied, unaccompanied
 from xlgrid.methods.variants import is_shown
-from xlgrid.products.encode import Encoder, Tokens
+from xlgrid.products.encode import Tokens
 from xlgrid.products.product import Inputs
 from xlgrid.products.train import OfGrids, Run, inputs_on_text
 
@@ -76,7 +76,7 @@ class Cell(OfGrids, _CellAxes):
     def inputs(self, plan: "Plan") -> Inputs:
         return {
             "delta": [plan.owned(self.run).delta] if plan.study.methods[self.method].is_trained else [],
-            "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
+            "encoder": plan.owned(self.encoder_in(plan.study)).path,
             "tokens": plan.owned(self.tokens(plan)).path,
             **inputs_on_text(plan, mlm_run=self),
         }

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 ENCODER = "FacebookAI/xlm-roberta-base"
 # Training examples -> passes over them, so that small sets have enough steps.
 _EPOCHS = ((1_000, 20), (10_000, 10), (50_000, 5))
+# The share of the most frequent label, as a multiple of its share among equally frequent labels, above which macro-F1 is named.
+_UNEVEN = 1.5
 # The lengths of inputs among which one is chosen, and the tokens of multilingual tokenizers for a word.
 _LENGTHS, _PIECES = (64, 128, 256), 1.7
 # Methods that train few parameters, with a learning rate: the first one that suits the encoder is taken.
@@ -107,6 +110,7 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
     source = max(counts, key=lambda code: (counts[code] or 0, code == "en"))
     splits, remark = _splits(place, source)
     place = tables.place._replace(splits=splits)
+    uneven = _uneven(sample, found, labels)
     names = ", ".join(language(code).name for code in place.names)
     most = sorted(counts, key=lambda code: -(counts[code] or 0))[:3]
     title = place.source.rpartition("/")[2] if wishes.task else Path(place.source.partition("{")[0] or "data").name
@@ -124,7 +128,8 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
         "columns": {key: value for key, value in columns.items() if value},
         "labels": labels,
         "labels_from": labels_from,
-        "metric": task(found.head, {**columns, "labels": labels}).metrics[0],
+        "metric": "macro-f1" if uneven else task(found.head, {**columns, "labels": labels}).metrics[0],
+        "uneven": uneven,
         "max_length": _length(sample, found),
         "most": ", ".join(f"{code}: {counts[code]:,}" for code in most) if counts[source] and len(counts) > 1 else "",
         "source": source,
@@ -133,6 +138,17 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
         "remark": remark,
         "epochs": next((epochs for most, epochs in _EPOCHS if (counts[source] or math.inf) <= most), 3),
     }
+
+
+def _uneven(table: "pa.Table", found: Guess, labels: Sequence[str]) -> str:
+    """A sentence if one label is so frequent that accuracy says little; "" otherwise, and for other heads."""
+    if found.head != "sequence":
+        return ""
+    column = columns_of(table)[found.target]
+    (label, count), *_ = Counter(column.values).most_common(1)
+    name = column.classes[label] if column.classes and isinstance(label, int) else label
+    share = count / len(column.values)
+    return f"{share:.0%} of the examples have the label {name}" if share * len(labels) > _UNEVEN else ""
 
 
 def _as_name(text: str) -> str:

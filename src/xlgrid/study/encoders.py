@@ -27,6 +27,7 @@ from xlgrid.models.fit import misfit_of_method, mistake_of_package
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.product import Inputs, Settings
 from xlgrid.results.records import COLUMNS
+from xlgrid.study.by_language import ByLanguage
 from xlgrid.study.languages import LANGUAGE
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
@@ -96,6 +97,14 @@ class EncoderEntry(Obtained):
     def most_tokens(self) -> int | None:
         """The most tokens of an input; None if only the encoder's files show it."""
         return None
+
+    def for_source(self, name: str, source: Source) -> str:
+        """The name of the encoder of runs on a source: that of the entry, or of the source's language."""
+        return name
+
+    def of_languages(self, name: str, languages: Iterable[str]) -> "dict[str, EncoderEntry]":
+        """Name -> encoder, if the entry describes one for each language; otherwise empty."""
+        return {}
 
     @property
     def own_tokenizer(self) -> TokenizerEntry | None:
@@ -262,7 +271,7 @@ class _WithTokenizer(EncoderEntry):
         yield from among(f"encoders.{name}", "tokenizer", filter(None, [self.tokenizer]), study.all_tokenizers)
 
 
-class _Published(_WithTokenizer):
+class _Published(ByLanguage, _WithTokenizer):
     """An encoder from the Hub or from a folder."""
 
     rule: ClassVar[str] = "fetch_encoder"
@@ -343,7 +352,7 @@ class HubEncoder(OnHub, _Published):
 
     @property
     def own_tokenizer(self) -> TokenizerEntry | None:
-        return None if self.tokenizer else HubTokenizer(hub=self.hub, revision=self.revision)
+        return None if self.tokenizer or self.is_family else HubTokenizer(hub=self.hub, revision=self.revision)
 
     def whole_config(self, copy: Path) -> dict[str, Any]:
         known = HUB.get(self.hub, {})
@@ -362,7 +371,7 @@ class FolderEncoder(InFolder, _Published):
 
     @property
     def own_tokenizer(self) -> TokenizerEntry | None:
-        return None if self.tokenizer else FolderTokenizer(path=self.path)
+        return None if self.tokenizer or self.is_family else FolderTokenizer(path=self.path)
 
     def whole_config(self, copy: Path) -> dict[str, Any]:
         return _described(Path(self.path))

@@ -1,13 +1,13 @@
 """A synthetic study with gaps, and the report's notebook run on it."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import nbformat
 import pandas as pd
 import pytest
 
+from xlgrid.languages import Language
 from xlgrid.report import notebook
 from xlgrid.report import page as report
 from xlgrid.results.records import MEASURED
@@ -17,8 +17,8 @@ NAN = float("nan")
 # Nothing before training has been measured.
 PREPARATION = pd.DataFrame(columns=["study", "stage", "seconds"])
 LANGUAGES = {
-    "en": SimpleNamespace(name="English", family="Germanic", script="Latn", direction="ltr"),
-    "ar": SimpleNamespace(name="العربية", family="Semitic", script="Arab", direction="rtl"),
+    "en": Language("en", "English", "Germanic", "Latn", "ltr"),
+    "ar": Language("ar", "العربية", "Semitic", "Arab", "rtl"),
 }
 RECIPE = {"study": "demo", "task": "logic", "encoder": "mini", "method": "full"}
 # As in `run.json`, some keys are those of the recipe, with paths.

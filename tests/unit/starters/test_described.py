@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import ClassLabel, Features, List, Value
 
+from xlgrid.methods import ALL_METHODS
 from xlgrid.plan.load import load_plan
 from xlgrid.preflight import State
 from xlgrid.preflight.files import file_lines, materials
@@ -211,6 +212,13 @@ def test_the_pattern_of_a_folder_is_found() -> None:
     assert data(study).local == "e/{name}/{split}.jsonl" and data(study).splits == {"dev": "valid"}
 
 
+def test_labels_that_are_not_balanced_are_scored_by_macro_f1() -> None:
+    rows = [{"text": text, "label": "rare" if i % 6 == 0 else "usual"} for i, text in enumerate(TEXTS)]
+    everywhere(lambda *_: rows, "d/{language}/{split}.jsonl")
+    study, text = written("d/{language}/{split}.jsonl")
+    assert task(study).metric == "macro-f1" and "83% of the examples have the label usual" in text
+
+
 def test_a_column_with_the_language_of_each_row_selects_rows() -> None:
     for split in SPLITS:
         write(
@@ -247,6 +255,7 @@ def test_no_weights_are_chosen_on_the_test_set(splits: Sequence[str], names: dic
     assert study.training[0].set["keep"] == "last"
 
 
+@pytest.mark.skipif("madx" not in ALL_METHODS.names(), reason="the adapters are those of a paper")
 def test_a_method_suits_the_encoder() -> None:
     everywhere(plain, "d/{language}/{split}.jsonl")
     Path("modern").mkdir()

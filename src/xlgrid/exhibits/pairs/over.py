@@ -1,7 +1,7 @@
 """What exhibits over pairs share: the tables that they name, and the mean score of each pair of a source and a target."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 
-class OverPairs(OfCells):
-    """An exhibit of the scores of pairs of a source and a target.
+class OverTables(OfCells):
+    """An exhibit of scores that names tables of pairs.
 
-    A cell whose target is a training language of its source says how hard the target is, and not how well the source
-    transfers. Such cells are left out, unless `in_language` is true.
+    Attributes:
+        other_names: what a key may name instead of a table.
     """
 
-    in_language: bool = Field(
-        False, description="whether cells whose target is a training language of the source count"
-    )
+    other_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     def tables(self) -> Mapping[str, Sequence[str]]:
@@ -52,7 +50,7 @@ class OverPairs(OfCells):
     def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from super().problems(study, axes)
         for key, names in self.tables.items():
-            yield from among(key, "table of pairs", names, [*study.pairs, *BUILT_IN])
+            yield from among(key, "table of pairs", names, [*self.other_names, *study.pairs, *BUILT_IN])
 
     def values(self, study: "Study", name: str) -> PairValues:
         """The values of a table of the study, or of a built-in one.
@@ -61,6 +59,18 @@ class OverPairs(OfCells):
             FileNotFoundError, ValueError: see `xlgrid.pairs.pair_values`.
         """
         return pair_values(name, study.pairs, study.languages_used)
+
+
+class OverPairs(OverTables):
+    """An exhibit of the scores of pairs of a source and a target.
+
+    A cell whose target is a training language of its source says how hard the target is, and not how well the source
+    transfers. Such cells are left out, unless `in_language` is true.
+    """
+
+    in_language: bool = Field(
+        False, description="whether cells whose target is a training language of the source count"
+    )
 
     def transfers(self, cells: "pd.DataFrame") -> "pd.DataFrame":
         """The selected cells that count, see `in_language`.

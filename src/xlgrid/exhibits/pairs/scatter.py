@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from xlgrid.study.schema import Study
 
-# The width of the figure in inches, which is that of a column of a paper.
-WIDTH, HEIGHT = 3.3, 2.5
+# The size of the axes in inches. With its labels, the figure is about as wide as a column of a paper.
+WIDTH, HEIGHT = 2.75, 2.2
 
 
 class Scatter(OverPairs):

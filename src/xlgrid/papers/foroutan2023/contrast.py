@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.languages.sources import Source, Target
-from xlgrid.products.encode import Encoder, Tokenizer
+from xlgrid.products.encode import Tokenizer
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.product import Inputs
 from xlgrid.products.train import OfGrids, Run, inputs_on_text
@@ -55,7 +55,7 @@ class Contrast(OfGrids, _ContrastAxes):
         tokens = [cell.tokens(plan) for cell in self.cells]
         return {
             "delta": plan.owned(self.run).delta,
-            "encoder": plan.owned(Encoder(self.study, self.encoder)).path,
+            "encoder": plan.owned(self.run.encoder_in(plan.study)).path,
             "tokenizer": plan.owned(Tokenizer(self.study, tokens[0].tokenizer)).path,
             "tokens": [plan.owned(each).path for each in tokens],
             **inputs_on_text(plan, mlm_run=self.cells[0], other_mlm_run=self.cells[1]),
