@@ -12,7 +12,9 @@ from xlgrid.heads.embed import EmbedHead, MiningHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import LABEL, Metric
+from xlgrid.heads.multilabel import MultilabelHead
 from xlgrid.heads.parsing import ParseHead
+from xlgrid.heads.regression import RegressionHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
@@ -22,6 +24,8 @@ HEADS: dict[str, Head] = {
     head.name: head
     for head in (
         SequenceHead(),
+        MultilabelHead(),
+        RegressionHead(),
         TokenHead(),
         ChunkHead(),
         ParseHead(),

@@ -5,8 +5,8 @@ row, a word, a label of a row with several labels, or a span. The conventions ar
 follows for spans:
 
 - Macro averages are over the classes that are gold or predicted in some case (`labels=None`). A class that a test set
-  lacks counts, with 0, as soon as a model predicts it. For rows with several labels, they are over all labels of the
-  task, because scikit-learn gets a matrix with a column for each label.
+  lacks counts, with 0, as soon as a model predicts it. For rows with several labels, they are over all labels that
+  the test set is annotated with, because scikit-learn gets a matrix with a column for each label.
 - What cannot be computed is 0 (`zero_division=0`), such as the precision of a class that is never predicted. MCC is 0
   if all cases have one gold label, or one predicted label.
 - `f1:positive` is the F1 of the label `positive`, and likewise for spans, where labels are types.
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 # The step of a derivative along the imaginary axis, which is exact, because nothing is subtracted.
 _STEP = 1e-30
 # The columns of a matrix: the cases of a class that are right, gold and predicted.
-_RIGHT, _GOLD, _PREDICTED = range(3)
+_RIGHT, _GOLD, _PREDICTED, _ANNOTATED = range(4)
 
 
 class Cases(NamedTuple):
@@ -39,7 +39,7 @@ class Cases(NamedTuple):
         noun: the cases in words.
         classes: a function that returns the classes of a task from its labels.
         matrices: a function that returns the numbers of right, gold and predicted cases, [examples, classes, 3], from the
-            outcomes and the labels of the task.
+            outcomes and the labels of the task. A fourth number may say that an example is annotated with the class.
     """
 
     noun: str
@@ -134,14 +134,17 @@ def averaged(average: str, measure: str, counts: Array) -> Array:
 
     Args:
         average: `micro` (of the sum of the classes), `macro` (the mean over the classes with gold or predicted cases),
-            `all` (the mean over all classes), or `weighted` (the mean weighted by the gold cases).
+            `annotated` (the mean over the classes with which examples are annotated), or `weighted` (the mean weighted by
+            the gold cases).
     """
     columns = _DENOMINATORS[measure]
     numerators, denominators = len(columns) * counts[..., _RIGHT], counts[..., columns].sum(-1)
     if average == "micro":
         return _quotient(numerators.sum(-1), denominators.sum(-1))
     present = counts[..., [_GOLD, _PREDICTED]].real.sum(-1) > 0
-    weights = {"macro": present, "all": np.ones_like(present), "weighted": counts[..., _GOLD]}[average]
+    weights = counts[..., _GOLD] if average == "weighted" else present
+    if average == "annotated":
+        weights = counts[..., _ANNOTATED].real > 0
     return _quotient((weights * _quotient(numerators, denominators)).sum(-1), weights.sum(-1))
 
 
@@ -166,7 +169,7 @@ def measure(
         follows: the function of a library with the same result.
     """
     which = {None: "", True: ", of the label", False: ", without the label"}[only]
-    text = f"xlgrid.heads.classification: {average.replace('all', 'macro')} {of} of {cases.noun}, as {follows}{which}"
+    text = f"xlgrid.heads.classification: {average.replace('annotated', 'macro')} {of} of {cases.noun}, as {follows}{which}"
     return OfCounts(name, text, partial(averaged, average, of), cases, only, is_reported=is_reported)
 
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import ClassVar
 
 from xlgrid.heads.classification import measure
+from xlgrid.heads.entities import WORD_METRICS, span_cases
 from xlgrid.heads.head import TaskColumns
 from xlgrid.heads.metrics import Metric
 from xlgrid.heads.schemes import Span, scheme_of
-from xlgrid.heads.token import WORD_METRICS, TokenHead, span_cases
+from xlgrid.heads.token import TokenHead
 
 # The first letter of a label that seqeval reads as a chunk of one word, as in the scheme BIOES.
 _SINGLE = "S"

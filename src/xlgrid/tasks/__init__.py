@@ -19,7 +19,9 @@ from xlgrid.synthetic.miniatures import (
     causal_nli,
     copa,
     lot,
+    mentions,
     ruletaker,
+    similarity,
     siqa,
     tatoeba,
     udparse,
@@ -64,6 +66,8 @@ TASKS: dict[str, Task] = {
     "mlqa": _generated("mlqa", xquad, "span-mlqa", ("question", "context"), "answers", 200),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 25, copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 37, siqa.CHOICES),
+    "mentions": _generated("mentions", mentions, "multilabel", ("text",), "labels", 30),
+    "similarity": _generated("similarity", similarity, "regression", ("sentence1", "sentence2"), "score", 60),
     # Both sentences of an example count.
     "tatoeba": _generated("tatoeba", tatoeba, "embed", ("source_sentence", "target_sentence"), "", 40),
     "bucc": _generated("bucc", bucc, "embed-mining", ("sentence",), "", 40),

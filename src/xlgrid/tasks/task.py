@@ -24,14 +24,15 @@ class Columns(Strict):
 
     inputs: list[str] = Field(
         [],
-        description="columns that the encoder reads. sequence: one text, or two; token and parse: a list of words; span: the question, "
+        description="columns that the encoder reads. sequence, multilabel and regression: one text, or two; token and parse: a list of words; span: the question, "
         "then the context; choice: all texts before the choice, which are joined by spaces",
     )
     choices: list[str] = Field([], description="columns of the choices, only for the head `choice`")
     target: str = Field(
         "",
         description="column with the label; token: with the list of the words' labels; parse: with the list of their "
-        "relations, beside the column `head`; span: with the answers of SQuAD",
+        "relations, beside the column `head`; span: with the answers of SQuAD; multilabel: with a list of labels, or, if the "
+        "data have a column for each label instead, a name for these lists; regression: with a number",
     )
     labels: Annotated[
         list[str], BeforeValidator(_written_list, json_schema_input_type=list[str | int | float | bool])

@@ -130,7 +130,7 @@ def test_predictions_become_an_outcome_of_each_example_and_a_score(model: Any, t
         assert np.isfinite(measure.moves(outcomes)).all()
     in_small_batches = prediction.outcomes_on(model, Method(), tokens, 300)
     for small, large in zip(in_small_batches, outcomes, strict=True):
-        assert [*flat(small)] == pytest.approx([*flat(large)], rel=1e-5)
+        assert [*flat(small)] == pytest.approx([*flat(large)], rel=1e-5, abs=1e-6)
 
 
 def flat(outcome: Any) -> Iterator[float]:

@@ -17,6 +17,14 @@ STUDY = {
         {"inputs": ["sentence1", "sentence2"], "target": "same", "labels": [0, 1]},
         lambda code, i: {"sentence1": f"{code} {i}", "sentence2": f"{code} again {i}", "same": str(i % 2)},
     ),
+    "multilabel": (
+        {"inputs": ["text"], "target": "emotions", "labels": ["anger", "joy", "fear"]},
+        lambda code, i: {"text": f"{code} {i}", "emotions": [i % 2, 0, 1]},
+    ),
+    "regression": (
+        {"inputs": ["sentence1", "sentence2"], "target": "score"},
+        lambda code, i: {"sentence1": f"{code} {i}", "sentence2": f"{code} again {i}", "score": i / 4},
+    ),
     "token": (
         {"inputs": ["words"], "target": "tags", "labels": ["O", "B-PER", "I-PER"]},
         lambda code, i: {"words": [code, str(i)], "tags": [0, 1 + i % 2]},
@@ -65,6 +73,8 @@ WRONG = {
     "token": ([99, 99], "99"),
     "span": ({"text": ["nowhere"], "answer_start": [0]}, "'nowhere'"),
     "choice": ("9", "'9'"),
+    "multilabel": ([2, 0, 0], "expected 1, 0 or nothing"),
+    "regression": (float("inf"), "expected a number, got inf"),
 }
 WRONG["token-chunks"] = WRONG["parse"] = WRONG["token"]
 WRONG["span-mlqa"] = WRONG["span"]
@@ -132,7 +142,7 @@ def test_a_wrong_label_names_its_row(kind):
     target, (wrong, pattern) = described(kind).target, WRONG[described(kind).head.name]
     table = rows(kind, two_languages(kind)[0])
     if isinstance(wrong, list):
-        wrong = wrong[:1] * len(table[7][target])
+        wrong = (wrong * 99)[: len(table[7][target])]
     # A column has one type.
     table = [row | {target: type(wrong)(row[target])} for row in table]
     table[7] |= {target: wrong}
@@ -283,6 +293,8 @@ def test_tasks_have_as_many_examples_as_before_where_a_study_does_not_say() -> N
         "mlqa": 10000,
         "copa": 10000,
         "siqa": 10000,
+        "mentions": 10000,
+        "similarity": 10000,
         "tatoeba": 10000,
         "bucc": 10000,
     }
