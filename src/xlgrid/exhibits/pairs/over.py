@@ -7,7 +7,7 @@ from pydantic import Field
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import OfCells
-from xlgrid.languages.sources import Source
+from xlgrid.languages.sources import NONE, Source
 from xlgrid.pairs import PairValues, pair_values
 from xlgrid.pairs.built_in import BUILT_IN
 
@@ -72,8 +72,11 @@ class OverPairs(OverTables):
         False, description="whether cells whose target is a training language of the source count"
     )
 
-    def transfers(self, cells: "pd.DataFrame") -> "pd.DataFrame":
+    def transfers(self, cells: "pd.DataFrame", *, untrained: bool = False) -> "pd.DataFrame":
         """The selected cells that count, see `in_language`.
+
+        Args:
+            untrained: whether cells without training count, which have no source.
 
         Raises:
             ValueError: there are none.
@@ -81,12 +84,14 @@ class OverPairs(OverTables):
         from xlgrid.results import stats
 
         chosen = stats.select(cells, self.select)
+        chosen = chosen if untrained else chosen[chosen["source"] != NONE]
         if not self.in_language:
             pairs = zip(chosen["source"], chosen["target"], strict=True)
             chosen = chosen[[target not in Source(source).parts for source, target in pairs]]
         if chosen.empty:
             raise ValueError(
-                "every selected target is a training language of its source: select others, or set `in_language: true`"
+                "every selected target is a training language of its source, or has no source: select others, or set "
+                "`in_language: true`"
             )
         return chosen
 

@@ -57,7 +57,7 @@ class Ranks(OverPairs):
         from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, number
         from xlgrid.results import stats, units
 
-        chosen = self.transfers(cells)
+        chosen = self.transfers(cells, untrained=True)
         sign = -1 if units.higher_is_better(dict.fromkeys(chosen["metric"])) else 1
         # A block may have a metric of its own, but not several.
         entries = stats.entries(chosen, [*self.blocks], self.of)

@@ -92,6 +92,18 @@ def test_cells_in_the_training_language_count_only_if_asked() -> None:
     assert len(rendering({"in_language": True}, of).data) == 72
 
 
+def test_cells_without_training_have_no_source_and_no_point() -> None:
+    of = cells()
+    bare = of[of["source"] == "en"].assign(source="none", method="full-ft")
+    assert len(rendering({}, pd.concat([of, bare])).data) == 60
+
+
+def test_a_selection_without_transfer_is_refused() -> None:
+    of = cells()
+    with pytest.raises(ValueError, match="every selected target is a training language of its source"):
+        rendering({}, of[of["source"] == of["target"]])
+
+
 def test_a_gain_is_the_difference_from_the_baseline_of_the_same_pair() -> None:
     of = cells()
     data = rendering({"baseline": {"method": "full-ft"}}, of).data.set_index(["source", "target"])
