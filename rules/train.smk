@@ -1,9 +1,13 @@
-"""Runs: one training each, or a merge of other runs.
+"""Runs: one training each, or a merge of other runs; and choices among the settings of a sweep.
 
 REQUIRED INPUTS: results/{study}/encoders/{encoder}/, the tokens of the source's parts, and, for some MLM runs, a
-    tokenizer that is not the encoder's; for a merge, the encoder and the runs that are merged
-OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
+    tokenizer that is not the encoder's; for a merge, the encoder and the runs that are merged; for a
+    choice, the runs of the variants of a method
+OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl};
+    results/{study}/choices/{task}/{encoder}/{method}/{source}.json
 """
+
+from xlgrid.products.choice import Choice
 
 
 rule train:
@@ -81,3 +85,70 @@ rule merge:
             {params.members:q} {params.start:q} {params.tokens:q} {params.dev:q} \
             --output {params.folder:q} 2>{log:q}
         """
+
+
+rule choose:
+    """The choice of the settings of a method, by the dev scores of its variants."""
+    input:
+        # The rule needs the runs of all variants with all seeds of selection.
+        inputs(Choice),
+    output:
+        "results/{study}/choices/{task}/{encoder}/{method}/{source}.json",
+    log:
+        "results/{study}/logs/choices/{task}/{encoder}/{method}/{source}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    resources:
+        **job(),
+    params:
+        sweep=setting("sweep", Choice),
+    shell:
+        "xlgrid choose --sweep {params.sweep:q} {input.runs:q} --output {output:q} 2> {log:q}"
+
+
+rule train_winner:
+    """A run that trains with the settings that won, because no variant has its seed."""
+    input:
+        # The rule needs the choice, and everything that the rule `train` needs.
+        inputs(Run),
+    output:
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/run.json",
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/curve.jsonl",
+    log:
+        "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
+    benchmark:
+        "results/{study}/benchmarks/runs/{task}/{encoder}/{method}/{source}/seed{seed}.tsv"
+    wildcard_constraints:
+        study=made_by("train_winner", Run),
+    conda:
+        "../envs/xlgrid.yaml"
+    resources:
+        **job(runtime=240, gpu=SETTINGS.gpus),
+    params:
+        recipe=setting("recipe", Run),
+        pace=lambda w, input: recipe(w).pace(),
+        encoder=subpath(input.encoder, parent=True),
+        folder=subpath(output[0], parent=True),
+        train=lambda w, input: [f"--train={path}" for path in input.train],
+        dev=lambda w, input: [f"--dev={path}" for path in input.dev],
+        start=lambda w, input: [f"--start={path}" for path in input.start],
+        first=lambda w, input: [f"--first={path}" for path in input.first],
+        tokenizer=lambda w, input: [f"--tokenizer={path}" for path in input.tokenizer],
+    shell:
+        r"""
+        xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
+            --encoder {params.encoder:q} \
+            {params.train:q} \
+            {params.dev:q} \
+            {params.start:q} {params.first:q} {params.tokenizer:q} \
+            --choice {input.choice:q} \
+            --output {params.folder:q} 2>{log:q}
+        """
+
+
+use rule train_winner as take_winner with:
+    wildcard_constraints:
+        study=made_by("take_winner", Run),
+    resources:
+        **job(runtime=30),

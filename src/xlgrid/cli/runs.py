@@ -28,6 +28,10 @@ def train(
     tokenizer: Annotated[
         Path | None, typer.Option(help="the tokenizer of the tokens, if it is not the encoder's")
     ] = None,
+    choice: Annotated[
+        Path | None,
+        typer.Option(help="the choice of the settings of the run, of `xlgrid choose` (`sweep` of the study)"),
+    ] = None,
 ) -> None:
     """Train one run; a training that was stopped continues from its last saved state.
 
@@ -35,10 +39,29 @@ def train(
     """
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
+    from xlgrid.training.winner import make_winner
 
     parsed = Recipe.parse(recipe, pace)
-    begun = (path and folder_of(path) for path in (start, first, tokenizer))
-    train_run(parsed, folder_of(encoder), train, dev, output, *begun)
+    begun = [path and folder_of(path) for path in (start, first, tokenizer)]
+
+    def train_by(recipe: Recipe) -> None:
+        train_run(recipe, folder_of(encoder), train, dev, output, *begun)
+
+    if choice:
+        make_winner(parsed, choice, output, train_by)
+    else:
+        train_by(parsed)
+
+
+def choose(
+    sweep: Annotated[str, typer.Option(help="the settings that are tried, and the seeds, as JSON")],
+    runs: Annotated[list[Path], typer.Argument(help="the run.json of each run of the variants")],
+    output: Output,
+) -> None:
+    """Choose the settings of training with the best score on the dev set."""
+    from xlgrid.training import sweep as sweeps
+
+    sweeps.choose(sweeps.Swept.model_validate_json(sweep), runs, output)
 
 
 def merge(

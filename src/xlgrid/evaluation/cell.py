@@ -83,6 +83,7 @@ def evaluate(
         "digest": finished.record["digest"],
         "stack": stack,
         "speaks": weights,
+        **({"sweep": recipe.sweep.model_dump(mode="json")} if recipe.sweep else {}),
         **({"packages": {name: version(name) for name in used}} if (used := finished.record.get("packages")) else {}),
         **clock.read(),
         **results,

@@ -11,6 +11,7 @@ import pandas as pd
 from xlgrid.base.files import write_text
 from xlgrid.exhibits.drawing import plots
 from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, html, markdown, number
+from xlgrid.exhibits.exhibit import ORACLE
 from xlgrid.products.evaluate import Cell
 from xlgrid.results import units, verdicts
 from xlgrid.results.claims import terms
@@ -52,6 +53,12 @@ def render(study: "Study", planned: Sequence[Cell], folder: str | Path) -> None:
     metrics = {name: claim.metric for name, claim in study.claims.items() if claim.metric}
     main = {task: names[0] for task, names in study.metrics.items()}
     judged = verdicts.judge(study.claims, verdicts.measure(of_claims, metrics, main))
+    oracles = {name for name, each in of_claims.items() if any(study.is_oracle(term.cell.run) for term in each)}
+    marks = [
+        f" {ORACLE} oracle: some settings were chosen on the dev sets of targets" * (name in oracles)
+        for name in judged["claim"]
+    ]
+    judged["says"] += pd.Series(marks, index=judged.index, dtype=str)
     table = sheet(study.title, judged)
     folder = Path(folder)
     write_text(folder / "claims.csv", judged.to_csv(index=False, lineterminator="\n"))

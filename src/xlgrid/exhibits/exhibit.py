@@ -38,6 +38,8 @@ AXES: tuple[str, ...] = get_args(Identity)
 TABLE = (".csv", ".md", ".tex", ".html")
 FIGURE = (".csv", ".md", ".tex", ".png", ".svg")
 COMPARISON = ("-published.csv", "-published.md", "-published.html")
+# The mark of a method whose settings are chosen on the dev sets of targets.
+ORACLE = "‡"
 
 
 class Rendering(NamedTuple):
@@ -161,7 +163,7 @@ class Exhibit(Strict):
         """
         for key, (used, allowed) in self.named_axes.items():
             facts = [name for name in axes if name not in AXES]
-            yield from among(key, "axis, fact of encoders or setting of variants", used, [*allowed, *facts])
+            yield from among(key, "axis or fact of encoders", used, [*allowed, *facts])
         for axis, values in self.named_values.items():
             if axis in axes:
                 yield from among(f"select.{axis}", axis, values, axes[axis], study.defined_names.get(axis, ()))
@@ -371,7 +373,18 @@ class OfCells(Exhibit):
         )
         scores = records.read_cells(expected, metrics)
         if self._varied(cells):
-            scores["method"] = scores["method"].map(plain)
+            scores = scores.assign(run_method=scores["method"], method=scores["method"].map(plain))
+        if oracles := sorted({cell.method for cell in cells if plan.study.is_oracle(cell.run)}):
+            return self.model_copy(update=self._as_oracle(oracles))._rendering_of(plan, cells, scores)
+        return self._rendering_of(plan, cells, scores)
+
+    def _as_oracle(self, methods: Sequence[str]) -> dict[str, str]:
+        """The title and the caption of an exhibit with runs whose settings are chosen on the dev sets of targets."""
+        named = " and ".join(methods)
+        note = f"{ORACLE} Oracle: the settings of {named} were chosen on the dev sets of targets, so that no score of {named} is zero-shot."
+        return {"title": f"{self.title} {ORACLE} oracle: {named}", "caption": f"{self.caption} {note}".strip()}
+
+    def _rendering_of(self, plan: "Plan", cells: Sequence["Cell"], scores: "pd.DataFrame") -> Rendering:
         runs = dict.fromkeys(plan.owned(cell.run).folder for cell in cells)
         first_replica = plan.study.replicas
         replica_of = {(first_replica[cell.encoder], cell.seed, cell.encoder) for cell in cells}

@@ -39,7 +39,10 @@ def plan_problems(plan: "Plan") -> list[str]:
 
 def training_problems(plan: "Plan") -> Iterator[str]:
     """There is a run for each name in an entry of `training`."""
-    study, runs = plan.study, {run[:-1] for run in plan.named_runs} if plan.study.training else set()
+    study, runs = (
+        plan.study,
+        {run[:-1] for run in plan.named_runs} if plan.study.training or plan.study.sweep else set(),
+    )
     known: dict[str, set[str]] = {
         "task": {task for _, task, _, _, _ in runs},
         "encoder": {encoder for _, _, encoder, _, _ in runs},
@@ -47,14 +50,15 @@ def training_problems(plan: "Plan") -> Iterator[str]:
         "base": {study.methods[method].base for _, _, _, method, _ in runs},
         "source": {source.data for *_, source in runs},
     }
-    for i, entry in enumerate(study.training):
+    entries = [(f"training.{i}", entry) for i, entry in enumerate(study.training)]
+    for place, entry in [*entries, *((f"sweep.{i}", entry) for i, entry in enumerate(study.sweep))]:
         for axis, values in entry.when.items():
             for value in [values] if isinstance(values, str) else values:
                 if axis == "method" and not study.methods[value].is_trained:
-                    yield f"training.{i}.when.method: method {value} has no runs to train: leave it out"
+                    yield f"{place}.when.method: method {value} has no runs to train: leave it out"
                 elif known[axis].isdisjoint(study.meant(axis, value)):
                     yield (
-                        f"training.{i}.when.{axis}: no run has {axis} {value!r}, which the study defines: name it in a "
+                        f"{place}.when.{axis}: no run has {axis} {value!r}, which the study defines: name it in a "
                         "grid, or leave it out here"
                     )
 

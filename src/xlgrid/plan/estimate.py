@@ -136,6 +136,10 @@ class Estimate:
         if derived := study.methods[run.method].derived:
             made, read = Cost(runs=1, gigabytes=self.stored(run)), derived.evaluated(run.under(study.name), self.plan)
             return self._evaluated(made, run, read) if read else made
+        if choice := study.choice(run.under(study.name)):
+            # A run with the seed of a variant is a copy. Another one has the settings of any variant.
+            others = max((self.of(other) for other in choice.tried(study)), key=lambda cost: cost.hours)
+            return Cost(gigabytes=self.stored(run)) if choice.taken(study, run.seed) else others
         name, entry = study.entry(run.task, "train")
         train, dev = run.tokens(self.plan, "train"), run.tokens(self.plan, "dev")
         # A mix of shares has as many examples as one of its parts.

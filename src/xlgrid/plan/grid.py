@@ -33,7 +33,12 @@ def cells(study: "Study") -> list[Cell]:
                     "remove one of the two, or the repeated value"
                 )
             grids[cell] = name
-    return list(grids)
+    varied = ((cell, study.choice(cell.run)) for cell in grids)
+    return list(
+        dict.fromkeys(
+            each for cell, choice in varied for each in (cell, *(choice.cells(study, cell) if choice else ()))
+        )
+    )
 
 
 def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:

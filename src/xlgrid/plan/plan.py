@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from xlgrid.plan import grid
 from xlgrid.products import product_of
+from xlgrid.products.choice import Choice
 from xlgrid.products.encode import Encoder
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit, PublishedExhibit
@@ -69,6 +70,11 @@ class Plan:
         study = self.study
         judged = [terms(name, claim, self.cells, study.belongs) for name, claim in study.claims.items()]
         return list(dict.fromkeys(term.cell for claim in judged for term in claim))
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        """The choices of settings on which runs of the study depend, under its own name."""
+        return [*dict.fromkeys(choice for run in self.named_runs if (choice := self.study.choice(run)))]
 
     @cached_property
     def encoders_read(self) -> list[Encoder]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -181,7 +182,7 @@ def made_by(plans: Mapping[str, Plan], rule: str, kind: type[Product]) -> str:
     for study, plan in plans.items():
         makers = kind.makers(plan.study)
         own, others = [*makers[rule]], [path for each in makers if each != rule for path in makers[each]]
-        longer = [path for path in others if any(path.startswith(f"{short}/") for short in own)]
+        longer = [path for path in others if any(fnmatchcase(path, f"{short}/*") for short in own)]
         choices.append(re.escape(study) + f"(?={_begin(own)})" + (f"(?!{_begin(longer)})" if longer else ""))
     return "|".join(choices)
 

@@ -3,6 +3,7 @@
 from functools import cache
 
 from xlgrid.base.plugins import Extensible, is_subclass_of
+from xlgrid.products.choice import Choice
 from xlgrid.products.data import Data, Meanings, Text
 from xlgrid.products.encode import Encoder, Tokenizer, Tokens
 from xlgrid.products.evaluate import Cell
@@ -20,6 +21,7 @@ _CORE = (
     Tokenizer,
     Encoder,
     Tokens,
+    Choice,
     Run,
     Cell,
     PublishedExhibit,

@@ -125,7 +125,7 @@ class Run(OfGrids, _RunAxes):
     template = "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{file}"
     files = ("run.json", "delta.safetensors", "curve.jsonl")
     stage = "train"
-    rules = ("train",)
+    rules = ("train", "train_winner", "take_winner")
 
     def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int | str) -> "Run":
         return super().__new__(cls, study, task, encoder, method, Source(source), int(seed))
@@ -147,7 +147,15 @@ class Run(OfGrids, _RunAxes):
             "tokenizer": [plan.owned(tokenizer).path for tokenizer in self.new_tokenizer(plan)],
             "first": [plan.owned(earlier).delta for earlier in self.first(plan.study)],
             **inputs_on_text(plan, start=self),
+            **self._inputs_of_choice(plan),
         }
+
+    def _inputs_of_choice(self, plan: "Plan") -> Inputs:
+        """The choice of the settings of the run, and the runs of which the run is one; nothing if they are not chosen."""
+        if choice := plan.study.choice(self):
+            taken = [plan.owned(run).delta for run in choice.taken(plan.study, self.seed)]
+            return {"choice": plan.owned(choice).path, "taken": taken}
+        return {}
 
     def settings(self, study: "Study") -> Settings:
         recipe = study.recipe(*self[1:]).identity()
@@ -159,7 +167,7 @@ class Run(OfGrids, _RunAxes):
         makers: dict[str, list[str]] = {"train": [], **{kind.rule: [] for kind in ALL_DERIVED_RUNS.known()}}
         for name, method in study.methods.items():
             makers[method.derived.rule if method.derived else "train"].append(f"runs/*/*/{name}")
-        return makers
+        return {**makers, **study.makers_of_winners}
 
     def planned(self, plan: "Plan") -> "list[Run]":
         return plan.runs
@@ -188,6 +196,7 @@ class Run(OfGrids, _RunAxes):
         entries |= {
             key: f"grids.{name}.vary" for name, grid in study.grids.items() for key in grid.vary if key in varied
         }
+        entries |= {key: f"sweep.{i}.set" for i, entry in enumerate(study.sweep) for key in entry.set if key in varied}
         training, head = study.recipe(*self[1:]).training, study.tasks[self.task].task.head
         misfits = ((key, setting.misfit(head)) for key, setting in training.added.items())
         if conflict := training.conflict or next(((key, text) for key, text in misfits if text), None):
@@ -260,7 +269,8 @@ class Run(OfGrids, _RunAxes):
 
     def starting_runs(self, study: "Study") -> "list[Run]":
         derived = study.methods[self.method].derived
-        return [*self.mlm_runs(study), *(derived.runs(self, study) if derived else self.first(study))]
+        chosen = choice.tried(study) if (choice := study.choice(self)) else ()
+        return [*self.mlm_runs(study), *(derived.runs(self, study) if derived else self.first(study)), *chosen]
 
     def tokens(self, plan: "Plan", split: str) -> list[Tokens]:
         """The tokens of a split, in each language or pair on which the run uses it.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from xlgrid.methods.variants import plain
 from xlgrid.plan.estimate import Cost, Estimate
 from xlgrid.plan.plan import Plan
 from xlgrid.report.status import console
@@ -64,7 +65,7 @@ def method_table(estimate: Estimate) -> "Table":
     """A table with a row for each method on each encoder: the numbers of trained, stored and all parameters."""
     table = _table(["encoder", "method", "trained", "stored", "all", "% trained"], 2)
     for encoder, method, counted in dict.fromkeys(
-        (run.encoder, run.method, estimate.count(run)[:3]) for run in estimate.plan.runs
+        (run.encoder, plain(run.method), estimate.count(run)[:3]) for run in estimate.plan.runs
     ):
         table.add_row(encoder, method, *(f"{number:,}" for number in counted), f"{100 * counted[0] / counted[2]:.2f}")
     return table

@@ -40,6 +40,8 @@ from xlgrid.products.report import Claims
 from xlgrid.products.train import Run
 from xlgrid.report import figures
 from xlgrid.report.figures import ENTRY, having
+from xlgrid.report.sweeps import MOST_PANELS, read_choices, surfaces
+from xlgrid.report.sweeps import table as table_of_sweeps
 from xlgrid.results import units
 
 RUN = ["task", "encoder", "method", "source", "seed"]
@@ -73,6 +75,7 @@ class Report:
     runs: Sequence[Mapping[str, Any]]
     preparation: pd.DataFrame
     claims: Mapping[str, Any] = field(default_factory=dict)
+    choices: Sequence[Mapping[str, Any]] = ()
     shared: str = ""
     root: Path = Path()
 
@@ -108,6 +111,7 @@ def load(study_name: str | Path, root: str | Path | None = None) -> Report:
         runs=read_runs(root / run.path for run in plan.runs),
         preparation=read_preparation(plan, root),
         claims=study.claims,
+        choices=read_choices(plan, root),
         shared=plan.shared,
         root=root,
     )
@@ -228,6 +232,24 @@ def spread(cells: pd.DataFrame) -> Html:
         return Html(_PARTS.missing("No cell has two seeds with a result yet."))
     with plots.style():
         return _figure(figures.spread(deviations), "Deviation of each seed from the mean over seeds, by method")
+
+
+def sweeps(study: Report) -> Html | None:
+    """What the sweeps of a study tried, with bounds, seeds and cost, what won, and the surfaces of dev scores; None for a study
+    without sweeps."""
+    if not study.choices:
+        return None
+    runs = sum(choice["runs"] for choice in study.choices)
+    made = [choice for choice in study.choices if "chosen" in choice]
+    seconds = sum(choice["seconds"] for choice in made)
+    text = f"{runs:,} runs tried in {len(study.choices):,} sweeps, of which {len(made):,} are finished, in {duration(seconds)}."
+    with plots.style():
+        figure = _figure(surfaces(made[:MOST_PANELS]), "Mean dev score of each setting that was tried") if made else ""
+    return Html(
+        _PARTS.sweeps(
+            text, Markup(_table(table_of_sweeps(study.choices), "plain")), Markup(figure), len(made) - MOST_PANELS
+        )
+    )
 
 
 def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame) -> Html:

@@ -35,6 +35,8 @@ COLUMNS = (
     "group",
     "step",
     "checkpoint",
+    # The variant of a method, where `method` is the method itself.
+    "run_method",
     "run",
     "column",
     "mean",

@@ -37,6 +37,7 @@ def problems(study: "Study") -> list[str]:
         (problem for name, grid in study.grids.items() for problem in grid.problems_of_parts(study, name)),
         (problem for name, task in study.tasks.items() for problem in task.problems_of_data(study, name)),
         (problem for i, entry in enumerate(study.training) for problem in entry.problems(study, f"training.{i}")),
+        (problem for i, entry in enumerate(study.sweep) for problem in entry.problems(study, i)),
         (problem for name, encoder in study.encoders.items() for problem in encoder.problems_of_texts(study, name)),
         _exhibits(study),
         (

@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from xlgrid.architectures import PRETRAINING
 from xlgrid.base.chains import chain
-from xlgrid.base.names import among, unknown
+from xlgrid.base.names import unknown
 from xlgrid.base.settings import Name, Strict, plainly
 from xlgrid.data.downloads import AnyDownload, Download
 from xlgrid.data.text import TextSettings
@@ -24,6 +24,7 @@ from xlgrid.languages.sources import Source, Target
 from xlgrid.methods.variants import plain, settings_of
 from xlgrid.pairs import PairValues, pair_values
 from xlgrid.pairs.table import AnyPairs
+from xlgrid.products.choice import Choice
 from xlgrid.products.train import Run
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
@@ -34,29 +35,21 @@ from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.methods import MethodEntry
 from xlgrid.study.replace import Replace, merge
 from xlgrid.study.starts import StartEntry
+from xlgrid.study.sweeps import Runs, Sweep, makers, swept
 from xlgrid.study.tasks import TaskEntry
+from xlgrid.study.when import ForRuns
 from xlgrid.training.recipe import Recipe, Training
+from xlgrid.training.sweep import Swept
 
 
-class TrainingEntry(Strict):
+class TrainingEntry(ForRuns):
     """Training settings for the runs that match `when`; a later entry wins over an earlier one."""
 
-    when: dict[Literal["task", "encoder", "method", "base", "source"], str | list[str]] = Field(
-        {},
-        description="the runs to which the entry applies; absent: all. `base` matches every method with that base; a "
-        "group of sources matches each of its members",
-    )
     set: dict[str, Any] = Field(description="settings of the training loop for these runs: see Settings of training")
 
     def problems(self, study: "Study", place: str) -> Iterator[str]:
         """Names that the study lacks, and settings that do not exist, each as `place: what is wrong`."""
-        for axis, values in self.when.items():
-            try:
-                named = study.meant(axis, values)
-            except ValueError as error:
-                yield f"{place}.when.{axis}: {error}"
-            else:
-                yield from among(f"{place}.when.{axis}", axis, named, study.defined_names.get(axis, named))
+        yield from self.problems_of_when(study, place)
         try:
             settings = groups.in_settings(self.set, study.expand)
         except ValueError as error:
@@ -116,6 +109,7 @@ class Study(Strict):
     training: list[TrainingEntry] = Field(
         [], description="settings of the training loop; later entries win over earlier ones"
     )
+    sweep: list[Sweep] = Field([], description="settings of training that are tried, and chosen by scores on dev sets")
     grids: dict[Name, Grid] = Field(
         min_length=1,
         description="name: a product of tasks, encoders, methods, sources, targets and seeds, which gives runs and cells",
@@ -173,6 +167,8 @@ class Study(Strict):
             with suppress(ValueError):
                 known = [name for name in grid.methods if plain(name) in self.methods]
                 self.methods |= {name: self.methods[plain(name)] for name in known}
+        for name in (name for entry in self.sweep for name in entry.variants(self)):
+            self.methods[name] = self.methods[plain(name)]
         return self
 
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
@@ -396,7 +392,7 @@ class Study(Strict):
         }
         settings: dict[str, Any] = {}
         for rule in self.training:
-            if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
+            if rule.matches(self, matched):
                 settings |= groups.in_settings(rule.set, self.expand)
         settings |= settings_of(method)
         training = Training(**settings)
@@ -415,10 +411,34 @@ class Study(Strict):
             first=task if training.is_for_target else self.tasks[task].start,
             mix=self.tasks[task].mix_of(Source(source)),
             metric=self.tasks[task].task.metric,
+            sweep=self.sweep_of(task, encoder, method, source),
             derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)
             if entry.derived
             else {},
         )
+
+    @cached_property
+    def _swept(self) -> dict[Runs, Swept]:
+        return swept(self)
+
+    def sweep_of(self, task: str, encoder: str, method: str, source: str) -> Swept | None:
+        """The settings that are tried for some runs; None if the study tries none for them."""
+        return self._swept.get(Runs(task, encoder, method, Source(source).data)) if self.sweep else None
+
+    @property
+    def makers_of_winners(self) -> dict[str, list[str]]:
+        """The rules that make runs whose settings are chosen, see `xlgrid.products.product.Product.makers`."""
+        return makers(self, self._swept)
+
+    def is_oracle(self, run: Run) -> bool:
+        """Whether the settings of a run are chosen on the dev sets of targets."""
+        swept = self.sweep_of(*run[1:5])
+        return swept is not None and swept.choose_on == "target"
+
+    def choice(self, run: Run) -> Choice | None:
+        """The choice of the settings of a run; None if the study tries none for it."""
+        _, *axes, _ = run
+        return Choice(self.name, *axes) if self.sweep_of(*axes) else None
 
     def pretraining(self, encoder: str) -> Recipe:
         """The resolved recipe of the training of an encoder that is trained here."""

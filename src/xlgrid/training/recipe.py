@@ -25,9 +25,11 @@ from xlgrid.base.plugins import Extensible, is_subclass_of
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
+from xlgrid.methods.variants import settings_of
 from xlgrid.training.new_head import LmHead
 from xlgrid.training.samples import Balanced, Examples, Shots
 from xlgrid.training.setting import Setting
+from xlgrid.training.sweep import Swept
 
 # The settings of `Training` that do not belong to a run's identity. `checkpoint_seconds` changes no result.
 # `micro_batch_tokens` depends on the memory of the machine; it changes the order of sums, and the random numbers of
@@ -217,6 +219,7 @@ class Recipe(Strict):
     metric: str | None = Field(
         None, description="the main metric, by which the best checkpoint is chosen; None: the first metric of the head"
     )
+    sweep: Swept | None = Field(None, description="the settings among which those of the run are chosen")
     derived: dict[str, Any] = Field(
         {}, description="for a run that is made without training: how, and the recipes of the runs that it is made from"
     )
@@ -266,12 +269,13 @@ class Recipe(Strict):
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result."""
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
-        # The digests of runs that are trained do not change with a field that only other runs have.
-        left_out = self._without_effect | ({} if self.derived else {"derived": True})
-        return hashlib.sha256(self.model_dump_json(exclude=left_out).encode()).hexdigest()[:12]
+        # The digests of other runs do not change with a field that only runs of a sweep, or runs without training, have.
+        absent = [name for name in ("sweep", "derived") if not getattr(self, name)]
+        text = self.model_dump_json(exclude=self._without_effect | dict.fromkeys(absent, True))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
     def _without_effect(self) -> dict[str, Any]:
-        """The fields that cannot change a result: the main metric is one unless it chooses the checkpoint."""
-        chooses = self.metric and self.training.keep == "best" and self.training.evaluations > 1
-        return {"training": PACE, **({} if chooses else {"metric": True})}
+        """The fields that cannot change a result: the main metric is one unless it chooses the checkpoint, or a variant."""
+        chooses = settings_of(self.method) or (self.training.keep == "best" and self.training.evaluations > 1)
+        return {"training": PACE, **({} if self.metric and chooses else {"metric": True})}

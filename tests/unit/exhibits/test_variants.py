@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from xlgrid.evaluation.cell import pack
-from xlgrid.methods.variants import plain, settings_of, variant
+from xlgrid.methods.variants import settings_of, variant
 from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
@@ -29,6 +29,7 @@ methods: {full-ft: {}, bitfit: {}}
 training:
   - {set: {epochs: 2, lr: 1.0e-5}}
   - {when: {method: bitfit}, set: {lr: 3.0e-3, warmup: 0.2}}
+sweep: [{when: {method: bitfit}, set: {lr: [1.0e-4, 1.0e-3], epochs: [5, 10]}, cells: all}]
 grids:
   g: {task: [nli], encoder: [e], method: [full-ft, bitfit], source: [en], target: [en, fr], seed: [1, 2]}
 exhibits:
@@ -50,14 +51,21 @@ SCORES = {"full-ft": 70.0, "bitfit": 60.0, **dict(zip(VARIANTS, (51.0, 52.0, 53.
 
 def write(cell: Cell) -> None:
     score = SCORES[cell.method] + 10 * (cell.target == "en") + (cell.seed - 1)
-    record = {**cell._asdict(), "scores": {"accuracy": score}, "metric": {"name": "accuracy"}, "n": 1}
+    record = {
+        **cell._asdict(),
+        "scores": {"accuracy": score},
+        "metric": {"name": "accuracy"},
+        "head": "embed",
+        "labels": [],
+        "n": 1,
+    }
     Path(cell.path).parent.mkdir(parents=True, exist_ok=True)
     Path(cell.path).write_text(json.dumps(record | {"outcomes": pack([1])}))
 
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
-    """A study whose grid has variants of bitfit, as another part of the study would add them."""
+    """A study with cells of the variants of bitfit."""
     monkeypatch.chdir(tmp_path)
     Path("s.yaml").write_text(
         STUDY.replace(", bitfit@epochs=5@lr=0.001", "").replace("bitfit@epochs=5@lr=0.001", "bitfit")
@@ -71,9 +79,6 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
 def load_plan_of(text: str) -> Plan:
 
     study = Study.model_validate({**yaml.safe_load(text), "name": "s"})
-    for name in VARIANTS:
-        study.methods[name] = study.methods[plain(name)]
-        study.grids["g"].method.append(name)
     return Plan(study)
 
 

@@ -29,6 +29,7 @@ _LATEX = {
     "≠": r"$\neq$",
     "→": r"$\rightarrow$",
     "†": r"\textsuperscript{\dag}",
+    "‡": r"\textsuperscript{\ddag}",
     "§": r"\textsuperscript{\S}",
     "–": "--",
     "\N{MINUS SIGN}": "$-$",

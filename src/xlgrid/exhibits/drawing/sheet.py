@@ -176,7 +176,7 @@ def _notes(entries: pd.DataFrame, axes: Sequence[str], deviation: bool, same_n: 
 def about(cells: pd.DataFrame) -> list[str]:
     """Sentences about the metric of the cells behind an exhibit, and the number of cells with a result."""
     # A cell with several metrics is one cell.
-    identity = ["task", "encoder", "method", "source", "target", "seed", "checkpoint"]
+    identity = ["task", "encoder", "method", "run_method", "source", "target", "seed", "checkpoint"]
     unique = cells.drop_duplicates([name for name in identity if name in cells])
     done, planned = int(unique["score"].notna().sum()), len(unique)
     metrics = units.sentence(cells["metric"])
@@ -216,7 +216,7 @@ def _on_learning(cells: pd.DataFrame) -> list[str]:
     """A sentence about the models of some cells that have learnt nothing; empty if all have learnt something."""
     if "learnt_nothing" not in cells or not (nothing := _learnt_nothing(cells)).any():
         return []
-    axes = ["task", "encoder", "method", "source", "seed"]
+    axes = ["task", "encoder", "run_method" if "run_method" in cells else "method", "source", "seed"]
     models, first = cells.drop_duplicates(axes), cells[nothing].iloc[0]
     empty = cells[nothing].drop_duplicates(axes)
     example = f"{' '.join(str(first[axis]) for axis in axes[:-1])} seed {first['seed']}: {first['learnt_nothing']}"
