@@ -1,7 +1,7 @@
 """How diverse the languages of a study are, as far as facts show that xlgrid has."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import combinations
 from math import exp, log
 
@@ -19,6 +19,10 @@ def effective(groups: Iterable[str]) -> float:
     return exp(-sum(size / total * log(size / total) for size in sizes.values())) if total else 0.0
 
 
+def _counted(things: Collection[object], stem: str, several: str, one: str = "") -> str:
+    return f"{len(things)} {stem}{one if len(things) == 1 else several}"
+
+
 def described(languages: Iterable[Language]) -> str:
     """Sentences about a sample of languages: families, scripts, and two numbers of diversity with their sources."""
     sample = list(languages)
@@ -27,7 +31,8 @@ def described(languages: Iterable[Language]) -> str:
     lacking = len(sample) - len(families)
     of_unknown = f"; the family of {lacking} is not known" * bool(lacking)
     said = (
-        f"{len(sample)} languages of {len(set(families))} families in {len(set(scripts))} scripts{of_unknown}. "
+        f"{_counted(sample, 'language', 's')} of {_counted(set(families), 'famil', 'ies', 'y')} in "
+        f"{_counted(set(scripts), 'script', 's')}{of_unknown}. "
         f"Effective number of families (exp of Shannon's entropy; Hill 1973): {effective(families):.1f}. "
     )
     if apart:

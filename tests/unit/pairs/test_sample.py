@@ -32,7 +32,7 @@ def test_a_sample_has_its_families_scripts_and_mean_distance() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     said = described([Language("xx", "X", None, "Latn", "ltr"), language("en"), language("de")])
-    assert "in 1 scripts; the family of 1 is not known." in said and "over 1 of 3 pairs" in said
+    assert "of 1 family in 1 script; the family of 1 is not known." in said and "over 1 of 3 pairs" in said
 
 
 def test_artificial_languages_have_no_distance() -> None:

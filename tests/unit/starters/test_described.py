@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import ClassLabel, Features, List, Value
 
+from xlgrid.methods import ALL_METHODS
 from xlgrid.plan.load import load_plan
 from xlgrid.preflight import State
 from xlgrid.preflight.files import file_lines, materials
@@ -84,6 +85,12 @@ def ner(language: str, split: str) -> str:
     return "".join(f"Ali B-PER\nBaba I-PER\nin O\n{language}{split}{i} B-LOC\n\n" for i in range(8))
 
 
+def iob2(language: str, split: str) -> str:
+    return "".join(
+        f"# sent {i}\n1\tAli\tB-PER\t-\t-\n2\tBaba\tI-PER\t-\t-\n3\t{language}{split}{i}\tO\t-\t-\n\n" for i in range(8)
+    )
+
+
 def conllu(language: str, split: str) -> str:
     words = "".join(
         f"{n}\t{word}\t_\t{tag}\t_\t_\t{n - 1}\tdep\t_\t_\n"
@@ -128,6 +135,7 @@ def choices(language: str, split: str) -> list[Row]:
         (ner, "d/{language}/{split}.txt", {"kind": "token", "inputs": ["tokens"], "target": "tags", "labels": ["O", "B-LOC", "B-PER", "I-PER"]}),
         (ner, "d/{language}/{split}.conll", {"kind": "token", "labels": ["O", "B-LOC", "B-PER", "I-PER"]}),
         (ner, "d/{language}-{split}.tsv", {"kind": "token", "labels": ["O", "B-LOC", "B-PER", "I-PER"]}),
+        (iob2, "d/{language}-ud-{split}.iob2", {"kind": "token", "inputs": ["tokens"], "labels": ["O", "B-PER", "I-PER"]}),
         (conllu, "d/{language}/{split}.conllu", {"kind": "token", "labels": ["NOUN", "PUNCT", "VERB"]}),
         (squad, "d/{language}.{split}.json", {"kind": "span", "inputs": ["question", "context"], "target": "answers", "labels": []}),
         (choices, "d/{language}/{split}.jsonl", {"kind": "choice", "inputs": ["passage", "question"], "choices": [f"mc_answer{n}" for n in range(1, 5)], "labels": ["1", "2", "3", "4"]}),
@@ -254,6 +262,7 @@ def test_no_weights_are_chosen_on_the_test_set(splits: Sequence[str], names: dic
     assert study.training[0].set["keep"] == "last"
 
 
+@pytest.mark.skipif("madx" not in ALL_METHODS.names(), reason="the adapters are those of a paper")
 def test_a_method_suits_the_encoder() -> None:
     everywhere(plain, "d/{language}/{split}.jsonl")
     Path("modern").mkdir()

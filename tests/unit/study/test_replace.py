@@ -35,6 +35,11 @@ def test_an_encoder_is_replaced_wherever_it_is_named_and_keeps_its_published_nam
     assert keys["published"] == {"seeds": 5, "names": {"encoder": {"mini": "mbert", "other": "theirs"}}}
 
 
+def test_tables_of_pairs_keep_their_names_even_those_of_a_language() -> None:
+    tables = {"fr": "fr.csv", "near-far": {"file": "t.csv"}}
+    assert replaced(PARENT | {"pairs": tables}, Replace(languages={"fr": "de"}), [])["pairs"] == tables
+
+
 def test_what_nothing_stands_for_leaves_lists_and_mixes() -> None:
     keys = replaced(PARENT, Replace(encoders={"other": None}), ["en", "fr", "ru"])
     assert keys["grids"]["g"] == {"encoder": ["mbert"], "source": ["en", "near", "en-X"]}

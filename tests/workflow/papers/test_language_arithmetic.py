@@ -1,4 +1,4 @@
-"""Language arithmetic over the adapters of MAD-X, in the real Snakemake: the second study of docs/how-to/merging.md."""
+"""Language arithmetic over the adapters of MAD-X, in the real Snakemake: the last study of docs/how-to/merging.md."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from xlgrid.models.deltas import DELTA
 from xlgrid.plan.load import load_plan
 
-[_, PAGE, *_] = blocks("docs/how-to/merging.md", "yaml")
+[PAGE] = [block for block in blocks("docs/how-to/merging.md", "yaml") if "madx-mixed" in block]
 SHOWN: dict[str, Any] = yaml.safe_load(PAGE)
 RUNS, CELLS = "results/demo/runs/mlm/mini-xlmr", "results/demo/cells/ner/mini-xlmr"
 
