@@ -1,6 +1,7 @@
 """The job that merges runs."""
 
 from collections.abc import Iterable, Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,20 +153,23 @@ def _choice(
     first_token.read_first_token(model, head)
     arguments, metric = trained.placed(model, settings), head.metric(dev.label_names, recipe.metric)
     best: dict[str, torch.Tensor] = {}
+    winner = 0
     scores: list[float] = []
     for merged in merges:
         with averaging.in_place(deltas.kept(model, method, head), merged):
             torch.manual_seed(recipe.seed)
             score = metric.score(prediction.outcomes_on(model, method, dev, *arguments))
-        if all(metric.better(score, other) for other in scores):
-            best = merged
+        # A score that is not a number never wins.
+        if not isnan(score) and all(isnan(other) or metric.better(score, other) for other in scores):
+            best, winner = merged, len(scores)
         scores.append(score)
+    if not best:
+        raise ValueError(f"no score of the merges on {', '.join(map(str, paths))} is a number: lower the `weights`")
     tried = [{"weights": w, "score": score} for w, score in zip(recipe.derived["weights"], scores, strict=True)]
-    winner = next(each for each in tried if not any(metric.better(other, each["score"]) for other in scores))
     return best, {
         "tried": tried,
-        "weights": winner["weights"],
-        "dev_score": winner["score"],
+        "weights": tried[winner]["weights"],
+        "dev_score": scores[winner],
         "metric": metric.name,
         "chance": dict(head.chance(dev)),
         "n_dev": dev.examples,
