@@ -149,6 +149,15 @@ def test_the_weights_with_the_best_dev_score_are_taken_and_all_are_recorded(trai
     assert all(tensor.equal(expected[name]) for name, tensor in chosen.items())
 
 
+def test_the_main_metric_of_the_task_chooses(trained: Trained, tmp_path: Path) -> None:
+    tried = [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [5.0, -4.0]]
+    of = recipe("sum", tried, choose_on="source").model_copy(update={"metric": "macro-f1"})
+    merge(of, trained.encoder, trained.runs, tmp_path, dev=[trained.dev])
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert (record["metric"], record["recipe"]["metric"]) == ("macro-f1", "macro-f1")
+    assert record["dev_score"] == max(each["score"] for each in record["tried"])
+
+
 def test_the_first_of_equal_weights_is_taken(trained: Trained, tmp_path: Path) -> None:
     tried = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     merge(recipe("average", tried, choose_on="source"), trained.encoder, trained.runs, tmp_path, dev=[trained.dev])
