@@ -72,6 +72,7 @@ rule merge:
         **job(mem_mb=lambda w, attempt: 16000 * attempt),
     params:
         recipe=setting("recipe", Run),
+        pace=lambda w, input: recipe(w).pace(),
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
         members=lambda w, input: [f"--member={path}" for path in input.members],
@@ -80,7 +81,7 @@ rule merge:
         dev=lambda w, input: [f"--dev={path}" for path in input.dev],
     shell:
         r"""
-        xlgrid merge --recipe {params.recipe:q} \
+        xlgrid merge --recipe {params.recipe:q} --pace {params.pace:q} \
             --encoder {params.encoder:q} \
             {params.members:q} {params.start:q} {params.tokens:q} {params.dev:q} \
             --output {params.folder:q} 2>{log:q}

@@ -210,7 +210,7 @@ NAMES_OF_STUDY = (
         "an unknown axis of a table",
         "rows: [method]",
         "rows: [methods]",
-        "exhibits.scores.rows: unknown axis or fact of encoders 'methods', did you mean 'method'? (there are: ",
+        "exhibits.scores.rows: unknown axis, fact of encoders or setting of variants 'methods', did you mean 'method'? (there are: ",
     ),
 )
 PARTS = (

@@ -32,9 +32,9 @@ CUT: dict[str, tuple[dict[str, Any], list[str]]] = {
         {
             "encoders": {"mini-xlmr": {"scratch": SIZES, "training": FEW}},
             "tasks": {"pos": {"options": {"n": 90}}},
-            "groups": {"sources": TWO, "targets": [*TWO, "qk1"]},
+            "groups": {"sources": [*TWO, "qa2"], "targets": [*TWO, "qk1"]},
         },
-        ["transfer-xlmr", "sources", "targets"],
+        ["transfer-xlmr", "sources", "choice-xlmr", "distance"],
     ),
     "language-arithmetic-mini": (
         {

@@ -69,7 +69,7 @@ def test_cells_have_every_metric_of_their_task(built: Path, task: str) -> None:
     expected = {"accuracy"} if task == "copa" else {"squad-f1", "squad-em"}
     for target in ("qa1", "qb1"):
         record = cell(built, task, target)
-        assert set(record["scores"]) == expected and record["n"] == 8
+        assert expected <= {*record["scores"]} and record["n"] == 8
 
 
 def test_only_what_is_needed_was_fetched(built: Path) -> None:

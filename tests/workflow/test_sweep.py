@@ -87,7 +87,10 @@ def test_exhibits_and_the_report_show_winners_and_the_surface(built: Path) -> No
     rates = [line.split(",")[0] for line in (exhibits / "surface.csv").read_text().splitlines()[1:]]
     assert [float(rate) for rate in rates] == LRS
     page = (built / REPORT).read_text()
-    assert "4 runs tried in 1 sweeps" in page and "Mean dev score of each setting that was tried" in page
+    assert (
+        "Runs tried: 4. Sweeps that are finished: 1 of 1." in page
+        and "Mean dev score of each setting that was tried" in page
+    )
 
 
 def test_nothing_is_made_again(built: Path) -> None:

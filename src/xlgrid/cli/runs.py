@@ -69,6 +69,7 @@ def merge(
     encoder: EncoderFolder,
     member: Annotated[list[Path], typer.Option(help="a run that is merged, in the order of the recipe")],
     output: Output,
+    pace: Pace = "{}",
     start: Annotated[Path | None, typer.Option(help="the MLM run with which these runs begin")] = None,
     tokens: Annotated[list[Path] | None, typer.Option(help="tokens that the operation reads, in this order")] = None,
     dev: Annotated[list[Path] | None, typer.Option(help="tokens that choose among weights, in this order")] = None,
@@ -79,7 +80,7 @@ def merge(
 
     folders = [folder_of(path) for path in member]
     begun = start and folder_of(start)
-    merge_runs(Recipe.model_validate_json(recipe), folder_of(encoder), folders, output, begun, tokens or [], dev or [])
+    merge_runs(Recipe.parse(recipe, pace), folder_of(encoder), folders, output, begun, tokens or [], dev or [])
 
 
 def evaluate(

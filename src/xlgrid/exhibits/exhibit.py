@@ -163,7 +163,7 @@ class Exhibit(Strict):
         """
         for key, (used, allowed) in self.named_axes.items():
             facts = [name for name in axes if name not in AXES]
-            yield from among(key, "axis or fact of encoders", used, [*allowed, *facts])
+            yield from among(key, "axis, fact of encoders or setting of variants", used, [*allowed, *facts])
         for axis, values in self.named_values.items():
             if axis in axes:
                 yield from among(f"select.{axis}", axis, values, axes[axis], study.defined_names.get(axis, ()))

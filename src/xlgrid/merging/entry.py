@@ -141,8 +141,8 @@ class Merge(DerivedRuns, Strict):
     )
     choose_on: Literal["source", "target"] = Field(
         "source",
-        description="the dev set that chooses among several `weights`. source: that of the source, or of the `dev_targets` of the "
-        "training; target: that of the target, for merges of runs of the target, whereupon the choice is an oracle",
+        description="the dev set that chooses among several `weights`. source: that of the source; target: that of the "
+        "target, for merges of runs of the target, whereupon everything that shows the merged runs calls them an oracle",
     )
 
     @field_validator("weights")
@@ -186,10 +186,12 @@ class Merge(DerivedRuns, Strict):
 
     def evaluated(self, run: "Run", plan: "Plan") -> "list[Tokens]":
         tried, target = len(_candidates(self.weights)), run.source.for_target
-        tokens = run.tokens(plan, "dev") if tried > 1 else []
-        if tokens and target and self.choose_on == "target":
-            tokens = [replace(tokens[0], language=accompanied(target, run.second_language(plan)))]
-        return tokens * tried
+        if tried == 1:
+            return []
+        parts = [target] if target and self.is_oracle else [*run.source.parts]
+        [tokens, *_] = run.tokens(plan, "dev")
+        second = run.second_language(plan)
+        return [replace(tokens, language=accompanied(part, second)) for part in parts] * tried
 
     def inputs(self, run: "Run", plan: "Plan") -> dict[str, str | list[str]]:
         members = self.runs(run, plan.study)
@@ -207,11 +209,13 @@ class Merge(DerivedRuns, Strict):
             axes = {axis: value for axis, value in member._asdict().items() if axis != "study"}
             members.append(axes | {"recipe": digest})
         described = {"members": members, "weights": [[*weights.values()] for weights in tried]}
-        chosen = {"choose_on": self.choose_on} if len(tried) > 1 else {}
+        metric = study.tasks[run.task].task.metric
+        chosen = {"choose_on": self.choose_on, "metric": metric} if len(tried) > 1 else {}
         options = self.operation.model_dump(mode="json", exclude_defaults=True)
         return {"by": self.by, "options": options, **described, **chosen}
 
-    def is_oracle(self, study: "Study") -> bool:
+    @property
+    def is_oracle(self) -> bool:
         return self.choose_on == "target"
 
     def is_aimed(self, study: "Study") -> bool:

@@ -1,6 +1,7 @@
 """The job that merges runs."""
 
 from collections.abc import Iterable, Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,31 +145,32 @@ def _choice(
 
     method, settings = make(recipe.base, recipe.options), recipe.training
     is_oracle = recipe.derived["choose_on"] == "target"
-    codes = [recipe.source.for_target] if is_oracle else recipe.dev_parts
+    codes = [recipe.source.for_target] if is_oracle else recipe.source.parts
     parts = [batches.read(path, str(code)) for path, code in zip(paths, codes, strict=True)]
-    # As in training, the parts of the source are one dev set, and the `dev_targets` are one each.
-    sets = parts if is_oracle or settings.dev_targets else [batches.mix(parts, settings.mix_seed, recipe.mix)]
-    load.check_positions(model, *sets)
+    # As in training, the dev sets of the parts of a source are mixed into one.
+    dev = batches.mix(parts, settings.mix_seed, recipe.mix)
+    load.check_positions(model, dev)
     first_token.read_first_token(model, head)
-    arguments, metric = trained.placed(model, settings), head.metrics(sets[0].label_names)[0]
+    arguments, metric = trained.placed(model, settings), head.metric(dev.label_names, recipe.metric)
     best: dict[str, torch.Tensor] = {}
+    winner = 0
     scores: list[float] = []
     for merged in merges:
         with averaging.in_place(deltas.kept(model, method, head), merged):
             torch.manual_seed(recipe.seed)
-            outcomes = [prediction.outcomes_on(model, method, dev, *arguments) for dev in sets]
-        score = sum(map(metric.score, outcomes)) / len(sets)
-        if all(metric.better(score, other) for other in scores):
-            best = merged
+            score = metric.score(prediction.outcomes_on(model, method, dev, *arguments))
+        # A score that is not a number never wins.
+        if not isnan(score) and all(isnan(other) or metric.better(score, other) for other in scores):
+            best, winner = merged, len(scores)
         scores.append(score)
+    if not best:
+        raise ValueError(f"no score of the merges on {', '.join(map(str, paths))} is a number: lower the `weights`")
     tried = [{"weights": w, "score": score} for w, score in zip(recipe.derived["weights"], scores, strict=True)]
-    chance = [head.chance(dev) for dev in sets]
-    winner = next(each for each in tried if not any(metric.better(other, each["score"]) for other in scores))
     return best, {
         "tried": tried,
-        "weights": winner["weights"],
-        "dev_score": winner["score"],
+        "weights": tried[winner]["weights"],
+        "dev_score": scores[winner],
         "metric": metric.name,
-        "chance": {name: sum(each.get(name, 0.0) for each in chance) / len(chance) for name in chance[0]},
-        "n_dev": sum(dev.examples for dev in sets),
+        "chance": dict(head.chance(dev)),
+        "n_dev": dev.examples,
     }

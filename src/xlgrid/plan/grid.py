@@ -33,7 +33,8 @@ def cells(study: "Study") -> list[Cell]:
                     "remove one of the two, or the repeated value"
                 )
             grids[cell] = name
-    varied = ((cell, study.choice(cell.run)) for cell in grids)
+    # Studies have hundreds of thousands of cells, and most have no sweep.
+    varied = ((cell, study.choice(cell.run)) if study.sweep else (cell, None) for cell in grids)
     return list(
         dict.fromkeys(
             each for cell, choice in varied for each in (cell, *(choice.cells(study, cell) if choice else ()))

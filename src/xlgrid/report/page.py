@@ -242,7 +242,8 @@ def sweeps(study: Report) -> Html | None:
     runs = sum(choice["runs"] for choice in study.choices)
     made = [choice for choice in study.choices if "chosen" in choice]
     seconds = sum(choice["seconds"] for choice in made)
-    text = f"{runs:,} runs tried in {len(study.choices):,} sweeps, of which {len(made):,} are finished, in {duration(seconds)}."
+    finished = f"{len(made):,} of {len(study.choices):,}"
+    text = f"Runs tried: {runs:,}. Sweeps that are finished: {finished}. Time of their runs: {duration(seconds)}."
     with plots.style():
         figure = _figure(surfaces(made[:MOST_PANELS]), "Mean dev score of each setting that was tried") if made else ""
     return Html(

@@ -88,5 +88,5 @@ def test_a_claim_about_an_oracle_says_so(plan: Plan) -> None:
 
 def test_the_report_says_which_sweep_is_an_oracle(plan: Plan) -> None:
     text = str(page.sweeps(page.load("s.yaml")))
-    assert "12 runs tried in 2 sweeps, of which 0 are finished" in text
+    assert "Runs tried: 12. Sweeps that are finished: 0 of 2." in text
     assert "bitfit ‡" in text and "full-ft ‡" not in text

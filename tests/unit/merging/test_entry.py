@@ -257,6 +257,11 @@ def test_an_oracle_chooses_on_the_dev_set_of_the_target(tmp_path: Path) -> None:
     run = Run("merges", "rt", "mini", "merged", "en@fr", 1)
     assert run.inputs(plan)["dev"] == ["results/merges/tokens/rt/mini/fr/dev.arrow"]
     assert plan.study.recipe(*run[1:]).derived["choose_on"] == "target"
+    assert plan.study.is_oracle(run) and not plan.study.is_oracle(run._replace(method="full-ft"))
+    again = "\n  again: {base: full-ft, merge: {by: average, of: [{method: merged, seeds: 2}]}}\ngrids:"
+    nested = load(tmp_path, (ENTRY, entry), ("\ngrids:", again), ("full-ft, merged]", "full-ft, again]"))
+    assert nested.study.is_oracle(run._replace(method="again")), "a member is an oracle"
+    assert not load(tmp_path, (ENTRY, entry.replace(", choose_on: target", ""))).study.is_oracle(run)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tokens_fixture import write
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 from xlgrid.evaluation.cell import evaluate
+from xlgrid.heads import HEADS
 from xlgrid.merging.fisher import Fisher
 from xlgrid.merging.member import Member
 from xlgrid.merging.merge import merge
@@ -147,6 +148,29 @@ def test_the_weights_with_the_best_dev_score_are_taken_and_all_are_recorded(trai
     assert (record["metric"], record["n_dev"]) == ("accuracy", 40) and "accuracy" in record["chance"]
     expected, chosen = load_file(tmp_path / str(best) / DELTA), load_file(tmp_path / "chosen" / DELTA)
     assert all(tensor.equal(expected[name]) for name, tensor in chosen.items())
+
+
+def test_a_score_that_is_not_a_number_never_wins(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([float("nan"), 10.0, float("nan"), 20.0, float("nan")])
+    kind = type(HEADS["sequence"].metric(("a", "b", "c"), None))
+    monkeypatch.setattr(kind, "score", lambda self, outcomes: next(scores, float("nan")))
+    tried = [[float(i), 1.0] for i in range(5)]
+    of = recipe("sum", tried, choose_on="source")
+    merge(of, trained.encoder, trained.runs, tmp_path, dev=[trained.dev])
+    assert json.loads((tmp_path / "run.json").read_text())["weights"] == [3.0, 1.0]
+    with pytest.raises(ValueError, match=r"no score of the merges on .* is a number"):
+        merge(of, trained.encoder, trained.runs, tmp_path / "none", dev=[trained.dev])
+
+
+def test_the_main_metric_of_the_task_chooses(trained: Trained, tmp_path: Path) -> None:
+    tried = [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [5.0, -4.0]]
+    of = recipe("sum", tried, choose_on="source").model_copy(update={"metric": "macro-f1"})
+    merge(of, trained.encoder, trained.runs, tmp_path, dev=[trained.dev])
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert (record["metric"], record["recipe"]["metric"]) == ("macro-f1", "macro-f1")
+    assert record["dev_score"] == max(each["score"] for each in record["tried"])
 
 
 def test_the_first_of_equal_weights_is_taken(trained: Trained, tmp_path: Path) -> None:

@@ -232,12 +232,12 @@ def test_partial_prints_a_few_reasons_and_where_all_failures_are() -> None:
 
 def test_partial_judges_the_claims_from_what_exists() -> None:
     write("studies/tiny.yaml", STUDY + CLAIM)
-    outcomes = [1, 0, 1, 1]
+    outcomes = [[[1], [1]], [[1], [2]], [[1], [1]], [[1], [1]]]
     record = {
-        "head": "embed",
-        "labels": [],
-        "metric": {"name": "accuracy"},
-        "scores": {"accuracy": 75.0},
+        "head": "token",
+        "labels": ["O", "B-PER", "B-LOC"],
+        "metric": {"name": "f1"},
+        "scores": {"f1": 75.0},
         "n": 4,
         "outcomes": pack(outcomes),
     }

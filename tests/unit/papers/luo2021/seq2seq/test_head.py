@@ -177,10 +177,10 @@ def test_each_reference_is_scored_by_the_tokenizer_of_its_language() -> None:
     )
     hypotheses = [hypothesis for hypothesis, _ in texts]
     assert HEAD.outcomes(tokens, hypotheses) == [statistics(*texts[0], "zh"), statistics(*texts[1], "13a")]
-    assert HEAD.implementation(tokens) == f"sacrebleu: {signature('zh')}, {signature('13a')}"
+    assert HEAD.implementation(tokens, HEAD.metric(())) == f"sacrebleu: {signature('zh')}, {signature('13a')}"
     chosen = replace(tokens, options={"bleu_tokenizer": {"zh": "char"}})
     assert HEAD.outcomes(chosen, hypotheses)[0] == statistics(*texts[0], "char")
-    assert HEAD.implementation(chosen.take(np.array([0]))) == f"sacrebleu: {signature('char')}"
+    assert HEAD.implementation(chosen.take(np.array([0])), HEAD.metric(())) == f"sacrebleu: {signature('char')}"
 
 
 def test_a_target_without_a_position_is_refused(model: Any) -> None:
