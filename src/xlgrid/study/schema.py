@@ -166,7 +166,7 @@ class Study(Strict):
         for grid in self.grids.values():
             with suppress(ValueError):
                 known = [name for name in grid.methods if plain(name) in self.methods]
-                self.methods |= {name: self.methods[plain(name)] for name in known}
+                self.methods.update({name: self.methods[plain(name)] for name in known})
         for name in (name for entry in self.sweep for name in entry.variants(self)):
             self.methods[name] = self.methods[plain(name)]
         return self
