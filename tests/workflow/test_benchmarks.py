@@ -16,6 +16,7 @@ from project import FEW, SIZES, blocks, commands, make, project, succeeds
 from shipped import STUDIES
 
 from xlgrid.data import batches
+from xlgrid.heads.encoding import IGNORED
 from xlgrid.plan.grid import cells
 from xlgrid.plan.load import load_study
 
@@ -29,6 +30,8 @@ BENCHMARKS = {
     "xstorycloze": "juletxara/xstory_cloze",
     "masakhanews": "masakhane/masakhanews",
     "afrisenti": "masakhane/afrisenti",
+    "emotions": "brighter-dataset/BRIGHTER-emotion-categories",
+    "sts": "PhilipMay/stsb_multi_mt",
     "massive-intents": "mteb/amazon_massive_intent",
     "massive-slots": "massive/{name}/{split}.jsonl",
     "uner": "uner/{name}-ud-{split}.iob2",
@@ -64,7 +67,7 @@ def test_the_page_about_tasks_shows_the_study_and_commands_that_work(folder: Pat
     study = yaml.safe_load((STUDIES["benchmarks"]).read_text())
     examples = [yaml.safe_load(block) for block in blocks("docs/how-to/task.md", "yaml")]
     of_benchmarks = [example for example in examples if "ner" not in example["tasks"]]
-    assert len(of_benchmarks) == 3 and all(within(example, study) for example in of_benchmarks)
+    assert len(of_benchmarks) == 5 and all(within(example, study) for example in of_benchmarks)
     of_retrieval = yaml.safe_load(blocks("docs/how-to/retrieval.md", "yaml")[1])
     assert within(of_retrieval["tasks"], yaml.safe_load((STUDIES["xtreme"]).read_text())["tasks"])
     succeeds(folder, *(command.replace("--cores 1", "-n") for command in commands("docs/how-to/task.md")))
@@ -125,6 +128,22 @@ ROWS: dict[str, tuple[str, Callable[[str, int], tuple[dict[str, Any], Any]]]] = 
         "parquet",
         lambda code, i: ({"tweet": f"@user {code} {i}", "label": ("positive", "neutral", "negative")[i % 3]}, i % 3),
     ),
+    # Without disgust, as in English; each row has fear and one of two others.
+    "emotions": (
+        "parquet",
+        lambda code, i: (
+            {"id": f"{code}_{i}", "text": f"{code} {i}", "anger": i % 2, "disgust": None, "fear": 1, "joy": 1 - i % 2}
+            | {"sadness": 0, "surprise": 0, "emotions": ["fear", ("joy", "anger")[i % 2]]},
+            [i % 2, None, 1, 1 - i % 2, 0, 0],
+        ),
+    ),
+    "sts": (
+        "parquet",
+        lambda code, i: (
+            {"sentence1": f"{code} {i}", "sentence2": f"{code} {i % 3}", "similarity_score": i % 6 * 0.8},
+            i % 6 * 0.8,
+        ),
+    ),
     "massive-intents": (
         "jsonl",
         lambda code, i: (
@@ -179,6 +198,8 @@ RUNS = {
     "xstorycloze": ("en", "eu"),
     "masakhanews": ("sw", "yo"),
     "afrisenti": ("ha", "ig"),
+    "emotions": ("en", "ha"),
+    "sts": ("en", "de"),
     "massive-intents": ("en", "sw"),
     "massive-slots": ("en", "sw"),
     "uner": ("en", "sk"),
@@ -279,7 +300,7 @@ def test_a_benchmark_runs_on_files_of_its_columns(built: Path, task: str) -> Non
     source, target = RUNS[task]
     cell = json.loads((built / f"cells/{task}/me5-small/full-ft/{source}/{target}/seed1.json").read_text())
     assert cell["n"] == SPLITS["test"]
-    assert all(0 <= score <= 100 for score in cell["scores"].values())
+    assert all(-100 <= score <= 100 for score in cell["scores"].values())
     tokens = batches.read(built / f"tokens/{task}/me5-small/{target}/test.arrow", target)
     expected = [ROWS[task][1](target, i)[1] for i in range(SPLITS["test"])]
     if task in WORDS:
@@ -287,6 +308,8 @@ def test_a_benchmark_runs_on_files_of_its_columns(built: Path, task: str) -> Non
         labels = [[label for label in tokens.token_columns["labels"][row].tolist() if label >= 0] for row in rows]
     elif task == "ud-parsing":
         labels = tokens.columns["heads"].to_pylist()
+    elif task == "emotions":
+        labels = [[None if label == IGNORED else label for label in row] for row in tokens.columns["label"].to_pylist()]
     else:
         labels = tokens.columns["label"].tolist()
     assert labels == expected

@@ -118,16 +118,6 @@ def cloze(i: int) -> dict[str, Any]:
     }
 
 
-def race(i: int) -> dict[str, Any]:
-    return {
-        "example_id": f"h{i}",
-        "article": f"the article of number {i}",
-        "question": f"what is number {i}?",
-        "options": [f"option {n} of {i}" for n in range(4)],
-        "answer": "ABCD"[i % 4],
-    }
-
-
 def belebele(i: int) -> dict[str, Any]:
     choices = {f"mc_answer{n}": f"answer {n} of {i}" for n in range(1, 5)}
     return {
@@ -215,7 +205,6 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     configs(root, "commul/universal_dependencies", ["en_ewt", "en_gum", "fr_gsd"], three, ud, UD)
     configs(root, "AmazonScience/massive", ["en-US", "sw-KE"], three, massive, MASSIVE)
     configs(root, "facebook/belebele", ["eng_Latn", "swh_Latn"], ["test"], belebele)
-    configs(root, "ehovy/race", ["middle", "high"], three, race, language=["en"])
     configs(root, "rajpurkar/squad", ["plain_text"], ["train", "validation"], squad, language=["en"])
     script(root, "juletxara/xstory_cloze")
     for code in ("en", "eu"):
@@ -232,7 +221,6 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "ud": {"task": "commul/universal_dependencies", "languages": ["en", "fr"]},
         "massive": {"task": "AmazonScience/massive", "encoder": "jhu-clsp/mmBERT-base"},
         "cloze": {"task": "juletxara/xstory_cloze"},
-        "race": {"task": "ehovy/race"},
         "squad": {"task": "rajpurkar/squad"},
         "belebele": {"task": "facebook/belebele", "languages": ["en", "sw"]},
         "absent": {"task": "facebook/xnli", "languages": ["en", "swa", "yo"]},
@@ -274,7 +262,6 @@ FILES = "{name}/{split}/*.parquet"
         ("ud", {"hub": "commul/universal_dependencies", "name": "{language}", "names": {"en": "en_ewt", "fr": "fr_gsd"}}, "token", ["tokens"], "upos"),
         ("massive", {"hub": "AmazonScience/massive", "name": "{language}", "names": {"en": "en-US", "sw": "sw-KE"}, "labels": {"0": "c", "1": "d"}}, "sequence", ["utt"], "intent"),
         ("cloze", {"hub": "juletxara/xstory_cloze", "revision": PARQUET, "files": FILES, "splits": {"dev": "train", "test": "eval"}}, "choice", [f"input_sentence_{n}" for n in range(1, 5)], "answer_right_ending"),
-        ("race", {"hub": "ehovy/race", "name": "middle", "languages": ["en"], "rename": {f"options.{n}": f"choice{n}" for n in range(4)}}, "choice", ["article", "question"], "answer"),
         ("squad", {"hub": "rajpurkar/squad", "name": "plain_text", "languages": ["en"], "splits": {"test": "validation", "dev": "train"}}, "span", ["question", "context"], "answers"),
     ],
 )  # fmt: skip
@@ -296,7 +283,6 @@ def test_comments_say_what_was_seen(answers: Any) -> None:
     assert task(answers["ner"])["labels"] == TAGS and answers["ner"]["cells"] == 18
     assert "# en could also be en_gum" in answers["ud"]["text"]
     assert "--inputs headline" in answers["news"]["text"] and "--target scenario" in answers["massive"]["text"]
-    assert task(answers["race"])["labels"] == [*"ABCD"]
 
 
 @pytest.mark.slow

@@ -18,9 +18,7 @@ def new(
     task: Annotated[str | None, typer.Option(help="for a study: its data set on the Hub, owner/name")] = None,
     data: Annotated[
         str | None,
-        typer.Option(
-            help="for a study: the files of its data, such as 'names/{language}/{split}.conll', or their folder"
-        ),
+        typer.Option(help="for a study: the files of its data, such as 'names/{language}/{split}.conll'"),
     ] = None,
     encoder: Annotated[
         str | None, typer.Option(help="owner/name on the Hub, or a folder", show_default="FacebookAI/xlm-roberta-base")

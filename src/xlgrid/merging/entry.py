@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PositiveInt, ValidationError, ValidationInfo, field_validator
 
@@ -29,17 +29,16 @@ class Nearest(Strict):
     count: PositiveInt = Field(description="the number of sources")
 
     def among(self, parts: Iterable[str], target: str, study: "Study") -> list[str]:
-        """At most `count` of the parts of a source, the nearest first. The target is none, nor is a part without a value.
+        """At most `count` of the parts of a source, the nearest first, without the target and parts without a value.
 
         Raises:
             FileNotFoundError: there is no file of the table.
             ValueError: there is no such table, or its file has mistakes.
         """
         known = study.pair_values(self.table)
-        values = {
-            part: known.values[part, target] for part in parts if part != target and (part, target) in known.values
-        }
-        return sorted(values, key=lambda part: values[part] * (1 if known.lowest_is_nearest else -1))[: self.count]
+        valued = [part for part in parts if part != target and (part, target) in known.values]
+        sign = 1 if known.lowest_is_nearest else -1
+        return sorted(valued, key=lambda part: sign * known.values[part, target])[: self.count]
 
 
 class Members(Strict):
@@ -50,19 +49,16 @@ class Members(Strict):
     source: str | None = Field(
         None,
         description="the source of the runs: a language, pair or mix; `target`: the target, so that there is a merged run for "
-        "each target, source@target; `each`: a run for each part of the merged run's source; absent: the source of the "
-        "merged run",
+        "each target; `each`: a run for each part of the merged run's source; absent: that of the merged run",
     )
     seeds: PositiveInt | Annotated[list[Seed], Field(min_length=1)] | None = Field(
         None,
         description="a list: a run for each of these seeds; a number n: n runs, of seeds 1 to n for the merged run of seed 1, n + 1 "
         "to 2n for that of seed 2, and so on; absent: the seed of the merged run, or 1 if only these runs are MLM runs",
     )
-
     nearest: Nearest | None = Field(
         None,
-        description="with `source: each`: of these runs, those on the sources that are nearest to the target, so that there is a "
-        "merged run for each target",
+        description="with `source: each`: only runs on the sources that are nearest to the target, for each target",
     )
 
     def of(self, run: "Run", study: "Study") -> "list[Run]":
@@ -85,7 +81,7 @@ class Members(Strict):
     def follows_seed(self, task: str, study: "Study") -> bool:
         """Whether merged runs of a task that differ by their seed are merged from different runs."""
         is_other = has_head(task, study) and not has_head(self.task or task, study)
-        return isinstance(self.seeds, int) or (self.seeds is None and not is_other)
+        return isinstance(self.seeds, int) or not (self.seeds or is_other)
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
         """Runs that a study lacks, or that cannot be merged into runs of a method, each as `key: what is wrong`."""
@@ -102,23 +98,20 @@ class Members(Strict):
         except (ValueError, FileNotFoundError) as error:
             yield f"nearest.table: {error}"
         yield from among("task", "task", [self.task] if self.task else [], study.tasks)
-        if unknown := [*among("method", "method", [self.method], study.methods)]:
-            yield from unknown
+        yield from among("method", "method", [self.method], study.methods)
+        if self.method not in study.methods:
             return
         other, entry = study.methods[self.method], study.methods[name]
         if not other.is_trained:
             yield f"method: method {self.method} trains nothing and has no runs: name a method with runs"
-        for what, there, here in (
-            ("base", other.base, entry.base),
-            ("options", other.method.model_dump(exclude_defaults=True), entry.method.model_dump(exclude_defaults=True)),
-            ("start", other.start, entry.start),
-        ):
-            if there != here:
-                yield (
-                    f"method: runs of {self.method} have {what} {there or 'absent'}, and {name} has {what} {here or 'absent'}, so "
-                    "that their weights do not have the same meaning: write the same in both"
-                )
-                return
+        theirs, ours = (
+            {"base": each.base, "options": each.method.model_dump(), "start": each.start} for each in (other, entry)
+        )
+        if wrong := [key for key, value in ours.items() if theirs[key] != value]:
+            yield (
+                f"method: {self.method} differs from {name} by `{'`, `'.join(wrong)}`, so that their weights do not have the same "
+                "meaning: write the same in both"
+            )
 
 
 class Merge(DerivedRuns, Strict):
@@ -129,20 +122,14 @@ class Merge(DerivedRuns, Strict):
     by: str = Field(description="the operation: average, sum, task-arithmetic, ties, dare, fisher, or one of a package")
     options: dict[str, float | int | str | bool] = Field(
         {},
-        description="options of the operation that differ from the defaults: ties has `density` and `scale`, dare has `rate`, fisher has `examples` and `floor`",
+        description="options of the operation: ties has `density` and `scale`, dare has `rate`, fisher `examples` and `floor`",
     )
     of: list[Members] = Field(min_length=1, description="the runs that are merged")
     weights: list[float] | Annotated[list[list[float]], Field(min_length=2)] | None = Field(
         None,
         validate_default=True,
-        description="a weight for each entry of `of`, which the runs of the entry share in equal parts; absent: equal weights of "
-        "all runs, which average, ties and fisher can do with; a list of such lists: each is tried, and the one with the best "
-        "score on the dev set is taken, the first of equal ones",
-    )
-    choose_on: Literal["source", "target"] = Field(
-        "source",
-        description="the dev set that chooses among several `weights`. source: that of the source; target: that of the "
-        "target, for merges of runs of the target, whereupon everything that shows the merged runs calls them an oracle",
+        description="a weight for each entry of `of`, which the runs of the entry share in equal parts; absent: equal weights, "
+        "for average, ties and fisher; a list of such lists: the one with the best score on the dev set of the source is taken",
     )
 
     @field_validator("weights")
@@ -185,13 +172,12 @@ class Merge(DerivedRuns, Strict):
         return [*self.weighed(run, study)[0]]
 
     def evaluated(self, run: "Run", plan: "Plan") -> "list[Tokens]":
-        tried, target = len(_candidates(self.weights)), run.source.for_target
+        tried = len(_candidates(self.weights))
         if tried == 1:
             return []
-        parts = [target] if target and self.is_oracle else [*run.source.parts]
         [tokens, *_] = run.tokens(plan, "dev")
         second = run.second_language(plan)
-        return [replace(tokens, language=accompanied(part, second)) for part in parts] * tried
+        return [replace(tokens, language=accompanied(part, second)) for part in run.source.parts] * tried
 
     def inputs(self, run: "Run", plan: "Plan") -> dict[str, str | list[str]]:
         members = self.runs(run, plan.study)
@@ -209,14 +195,9 @@ class Merge(DerivedRuns, Strict):
             axes = {axis: value for axis, value in member._asdict().items() if axis != "study"}
             members.append(axes | {"recipe": digest})
         described = {"members": members, "weights": [[*weights.values()] for weights in tried]}
-        metric = study.tasks[run.task].task.metric
-        chosen = {"choose_on": self.choose_on, "metric": metric} if len(tried) > 1 else {}
+        chosen = {"metric": study.tasks[run.task].task.metric} if len(tried) > 1 else {}
         options = self.operation.model_dump(mode="json", exclude_defaults=True)
         return {"by": self.by, "options": options, **described, **chosen}
-
-    @property
-    def is_oracle(self) -> bool:
-        return self.choose_on == "target"
 
     def is_aimed(self, study: "Study") -> bool:
         own = any(members.source == "target" or members.nearest for members in self.of)
@@ -227,8 +208,7 @@ class Merge(DerivedRuns, Strict):
             yield from (f"merge.of.{i}.{problem}" for problem in members.problems(study, name))
 
     def problems_in(self, study: "Study", name: str, grid: str) -> Iterator[str]:
-        """Merged runs that differ by their source or seed are merged from different runs. Otherwise, tests would count copies as
-        independent."""
+        """Merged runs that differ by their source or seed must not be copies, which tests would count as independent."""
         axes, grids = study.grids[grid], [other for other in study.grids.values() if name in other.method]
         seeds = dict.fromkeys(seed for other in grids for seed in other.seed)
         follow_source = any(members.source in (None, "each") for members in self.of)
@@ -245,12 +225,13 @@ class Merge(DerivedRuns, Strict):
     def mistakes(self, run: "Run", plan: "Plan") -> Iterator[str]:
         study = plan.study
         for i, members in enumerate(self.of):
-            if len(members.of(run, study)) < (members.nearest.count if members.nearest else 1):
+            near = members.nearest
+            if len(members.of(run, study)) < (near.count if near else 1):
                 reason = (
-                    f"table {members.nearest.table} has values of too few sources and this target: add values, or lower `count`"
-                    if members.nearest
-                    else "the run has no target, as its source is the target's language already: leave out `source: target`"
+                    "the run has no target, as its source is the target's language already: leave out `source: target`"
                 )
+                if near:
+                    reason = f"table {near.table} has values of too few sources and this target: add values, or lower `count`"
                 yield f"merge.of.{i}: there are not enough runs to merge into {run.folder}: {reason}"
                 return
         tried = self.weighed(run, study)
@@ -276,11 +257,9 @@ class Merge(DerivedRuns, Strict):
         of_heads = min(sum(w for member, w in weights.items() if has_head(member.task, study)) for weights in tried)
         if task.head.has_cells and of_heads <= 0:
             yield (
-                f"merge.weights: the weights of the runs with a head for task {run.task} must add up to more than 0, got {of_heads:g} "
-                f"for {run.folder}: add runs of the task, or change their weights"
+                f"merge.weights: the weights of the runs with a head for task {run.task} add up to {of_heads:g} in {run.folder}, "
+                "and must add up to more than 0: add runs of the task, or change their weights"
             )
-        if self.choose_on == "target" and not (run.source.for_target and len(tried) > 1):
-            yield "merge.choose_on: `target` is for several `weights` of a merge of runs of the target: leave it out"
 
 
 def _operation(by: str, options: Mapping[str, Any]) -> Operation:

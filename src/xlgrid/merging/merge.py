@@ -69,11 +69,8 @@ def merge(
         deltas.load_mlm_run(start, model, method)
     kept = deltas.kept(model, method, head)
     heads = {name for name in kept if is_head(name) or name in drawn}
-    first = {
-        name: (p.detach() if id(p) in of_encoder else torch.zeros_like(p))
-        for name, p in kept.items()
-        if name not in heads
-    }
+    bodies = {name: p for name, p in kept.items() if name not in heads}
+    first = {name: p.detach() if id(p) in of_encoder else torch.zeros_like(p) for name, p in bodies.items()}
     shapes, unread, members = {name: tuple(p.shape) for name, p in kept.items()}, iter(tokens), []
     for run, about in zip(runs, recipe.derived["members"], strict=True):
         trained_by = Recipe.model_validate(deltas.read_run(run)["recipe"])
@@ -96,11 +93,8 @@ def merge(
         of = Parameter(name, rows, begin, *columns, recipe.seed)
         return operation.merge_head(of) if name in heads else operation.merge(of)
 
-    chosen: dict[str, Any] = {}
-    if len(tried) > 1:
-        best, chosen = _choice(recipe, model, head, dev, map(merged, tried))
-    else:
-        best = merged(tried[0])
+    merges = map(merged, tried)
+    best, chosen = _choice(recipe, model, head, dev, merges) if len(tried) > 1 else (next(merges), {})
     details = {
         "encoder": str(encoder),
         "start": start and str(start),
@@ -144,9 +138,7 @@ def _choice(
     import torch
 
     method, settings = make(recipe.base, recipe.options), recipe.training
-    is_oracle = recipe.derived["choose_on"] == "target"
-    codes = [recipe.source.for_target] if is_oracle else recipe.source.parts
-    parts = [batches.read(path, str(code)) for path, code in zip(paths, codes, strict=True)]
+    parts = [batches.read(path, code) for path, code in zip(paths, recipe.source.parts, strict=True)]
     # As in training, the dev sets of the parts of a source are mixed into one.
     dev = batches.mix(parts, settings.mix_seed, recipe.mix)
     load.check_positions(model, dev)

@@ -81,10 +81,9 @@ class Operation(Strict):
 
         Heads begin with random weights, so that they have no task vectors.
         """
-        return of._replace(weights=convex(of.weights, 0)).sum(of.values)
+        return of._replace(weights=convex(of.weights)).sum(of.values)
 
 
-def convex(stated: Sequence[float] | None, count: int) -> list[float]:
-    """Weights divided by their sum, which is above 0; equal weights if none are stated."""
-    weights = [1.0] * count if stated is None else stated
+def convex(weights: Sequence[float]) -> list[float]:
+    """Weights divided by their sum, which is above 0."""
     return [weight / sum(weights) for weight in weights]

@@ -29,7 +29,7 @@ class Mean(Operation):
     def weigh(self, stated: Sequence[float] | None, count: int) -> list[float]:
         if stated is not None and (min(stated) < 0 or not sum(stated)):
             raise ValueError(f"the weights of a mean are 0 or more and not all 0, got {', '.join(map(str, stated))}")
-        return convex(stated, count)
+        return convex(stated or [1.0] * count)
 
 
 class Average(Sum, Mean):

@@ -6,8 +6,9 @@ facts of encoders.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from itertools import product
 from types import MappingProxyType
 
 from xlgrid.base.settings import NAME
@@ -47,6 +48,11 @@ def settings_of(method: str) -> Mapping[str, Value]:
     return MappingProxyType({key: _value(text) for key, _, text in pairs})
 
 
+def combinations(settings: Mapping[str, Iterable[Value]]) -> list[dict[str, Value]]:
+    """All combinations of the values of settings, in their order; the value of the first setting changes last."""
+    return [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
+
+
 def is_shown(method: str, methods: Collection[object] | None, settings: Collection[str]) -> bool:
     """Whether an exhibit or a claim shows the cells of a method.
 
@@ -58,9 +64,8 @@ def is_shown(method: str, methods: Collection[object] | None, settings: Collecti
         settings: the settings of variants that are selected or name rows, columns or lines.
     """
     own = settings_of(method).keys()
-    if own and methods is not None and method in methods:
-        return True
-    return own == set(settings) and (methods is None or plain(method) in methods)
+    is_named = methods is not None and bool(own) and method in methods
+    return is_named or (own == set(settings) and (methods is None or plain(method) in methods))
 
 
 def same(value: Value) -> Value:
@@ -75,11 +80,8 @@ def _text(value: Value) -> str:
         ValueError: another value has the same text, or the text cannot be part of a path.
     """
     text = str(value).lower() if isinstance(value, bool) else str(same(value))
-    if (
-        not NAME.fullmatch(text.removeprefix("-"))
-        or _value(text) != value
-        or isinstance(_value(text), str) != isinstance(value, str)
-    ):
+    back = _value(text)
+    if not NAME.fullmatch(text.removeprefix("-")) or back != value or isinstance(back, str) != isinstance(value, str):
         raise ValueError(
             f"{value!r} cannot be part of a name: it must be a number, true or false, or a text such as `last`"
         )

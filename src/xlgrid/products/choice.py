@@ -63,10 +63,7 @@ class Choice(Product):
         return self in plan.choices
 
     def problem(self, plan: "Plan") -> str | None:
-        if self.is_in(plan):
-            return None
-        near = ", ".join(choice.path for choice in plan.choices[:3])
-        return f"no entry of `sweep` is for such runs{f'; there is, for instance, {near}' if near else ''}"
+        return None if self.is_in(plan) else "no entry of `sweep` is for such runs"
 
     @property
     def languages(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The sweeps of a study in its report: what was tried at which cost, what won, and the surface of dev scores."""
 
 from collections.abc import Mapping, Sequence
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +65,10 @@ def table(choices: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
 
 
 def _score(choice: Mapping[str, Any]) -> str:
-    """The mean dev score of the winner, and the difference from the best of the others."""
-    others = [each["mean"] for each in choice["tried"] if each["settings"] != choice["chosen"]]
-    second = sorted(others, reverse=metric(choice["metric"]).higher_is_better)[0]
+    """The mean dev score of the winner, and the best of the others."""
+    means = [each["mean"] for each in choice["tried"] if each["settings"] != choice["chosen"]]
+    others = [mean for mean in means if not isnan(mean)]
+    second = (max if metric(choice["metric"]).higher_is_better else min)(others, default=nan)
     return f"{choice['metric']} {number(choice['mean'], 1)} (next: {number(second, 1)})"
 
 
@@ -74,10 +76,9 @@ def remarks(choice: Mapping[str, Any]) -> list[str]:
     """What a reader should know about a choice."""
     if "chosen" not in choice:
         missing = choice["missing"]
-        waits = (
+        return [
             f"waits for {len(missing)} of {choice['runs']} runs, such as {missing[0]}" if missing else "not made yet"
-        )
-        return [waits]
+        ]
     found = [f"the best {key} is the {end} tried" for key, end in choice["at_bounds"].items()]
     if choice["ties"]:
         found.append(f"{choice['ties']} other settings have the same score: the first of the list wins")
@@ -103,8 +104,11 @@ def surfaces(choices: Sequence[Mapping[str, Any]]) -> "Figure":
         (_line if len(choice["set"]) == 1 else _matrix)(ax, choice)
         mark = f" {ORACLE} oracle" * (choice["choose_on"] == "target")
         ax.set_title(f"{choice['method']}{mark}\n", loc="left", fontsize=9, fontweight="bold")
-        about = f"{choice['task']}, {choice['encoder']}, {choice['source']}"
-        ax.text(0, 1.03, about, transform=ax.transAxes, fontsize=8)
+        ax.text(
+            0, 1.03, f"{choice['task']}, {choice['encoder']}, {choice['source']}", transform=ax.transAxes, fontsize=8
+        )
+        ax.xaxis.label.set_size(8)
+        ax.yaxis.label.set_size(8)
         ax.tick_params(labelsize=8, length=2)
     for ax in axes[len(choices) :]:
         ax.set_visible(False)
@@ -112,22 +116,21 @@ def surfaces(choices: Sequence[Mapping[str, Any]]) -> "Figure":
 
 
 def _line(ax: "Axes", choice: Mapping[str, Any]) -> None:
+    """The scores of all seeds as dots, and their means as a line."""
+    import seaborn as sns
+
     from xlgrid.exhibits.drawing import plots
 
     [(key, values)] = choice["set"].items()
-    places = range(len(values))
-    means = [each["mean"] for each in choice["tried"]]
-    for at, each in zip(places, choice["tried"], strict=True):
-        scores = [line["dev_score"] for line in each["runs"]]
-        ax.plot([at] * len(scores), scores, ".", color=plots.FAINT, markersize=5)
-    ax.plot(places, means, marker="o", color=plots.COLOURS[0], linewidth=1.2, markersize=4)
-    winner = values.index(choice["chosen"][key])
-    ax.plot([winner], [choice["mean"]], "o", color=plots.INK, fillstyle="none", markersize=11)
-    ax.set_xticks(places, [str(value) for value in values])
+    scores = [(at, run["dev_score"]) for at, each in enumerate(choice["tried"]) for run in each["runs"]]
+    places, of_seeds = zip(*scores, strict=True)
+    sns.scatterplot(x=places, y=of_seeds, ax=ax, color=plots.FAINT, s=12)
+    sns.lineplot(x=places, y=of_seeds, ax=ax, color=plots.COLOURS[0], marker="o", markersize=4, errorbar=None)
+    ax.plot(values.index(choice["chosen"][key]), choice["mean"], "o", color=plots.INK, fillstyle="none", markersize=11)
+    ax.set_xticks(range(len(values)), map(str, values))
     ax.margins(x=0.15, y=0.2)
-    ax.set_xlabel(key, fontsize=8)
-    ax.set_ylabel(f"dev {choice['metric']}", fontsize=8)
-    ax.spines[["top", "right"]].set_visible(False)
+    ax.set(xlabel=key, ylabel=f"dev {choice['metric']}")
+    sns.despine(ax=ax)
 
 
 def _matrix(ax: "Axes", choice: Mapping[str, Any]) -> None:
@@ -139,25 +142,15 @@ def _matrix(ax: "Axes", choice: Mapping[str, Any]) -> None:
 
     (row, rows), (column, columns), *_ = choice["set"].items()
     measured = metric(choice["metric"])
+    higher = measured.higher_is_better
     tried = pd.DataFrame([{**each["settings"], "mean": each["mean"]} for each in choice["tried"]])
-    best = tried.groupby([row, column])["mean"].agg(max if measured.higher_is_better else min)
+    best = tried.groupby([row, column])["mean"].agg("max" if higher else "min").unstack()
     low, high = limits(tried["mean"], diverging=False, percent=measured.unit == "%")
-    shades = SEQUENTIAL + ("" if measured.higher_is_better else "_r")
-    how: Any = {
-        "cmap": shades,
-        "vmin": low,
-        "vmax": high,
-        "cbar": False,
-        "annot": True,
-        "fmt": ".1f",
-        "annot_kws": {"size": 8},
-    }
-    sns.heatmap(best.unstack().reindex(index=rows, columns=columns), ax=ax, **how)
-    at = columns.index(choice["chosen"][column]), rows.index(choice["chosen"][row])
-    frame: Any = {"fill": False, "edgecolor": "black", "zorder": 4}
+    look: Any = {"cmap": SEQUENTIAL + "_r" * (not higher), "vmin": low, "vmax": high, "cbar": False}
+    sns.heatmap(best.reindex(rows, columns=columns), ax=ax, annot=True, fmt=".1f", annot_kws={"size": 8}, **look)
+    x, y = columns.index(choice["chosen"][column]), rows.index(choice["chosen"][row])
     # The white frame in the black one shows on dark colours.
-    ax.add_patch(Rectangle((at[0] + 0.02, at[1] + 0.02), 0.96, 0.96, linewidth=2, **frame))
-    ax.add_patch(Rectangle((at[0] + 0.05, at[1] + 0.05), 0.9, 0.9, linewidth=1, **frame | {"edgecolor": "white"}))
-    ax.set_xlabel(column, fontsize=8)
-    ax.set_ylabel(row, fontsize=8)
+    for edge, colour in ((0.02, "black"), (0.05, "white")):
+        frame = Rectangle((x + edge, y + edge), 1 - 2 * edge, 1 - 2 * edge, fill=False, edgecolor=colour, linewidth=1.5)
+        ax.add_patch(frame)
     ax.tick_params(axis="y", rotation=0)

@@ -3,40 +3,25 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 
 from xlgrid.base.names import unknown
 from xlgrid.data import formats
-from xlgrid.languages import known_language, language
+from xlgrid.languages import language
 from xlgrid.languages.iso import renewed, standard
 
 # A code of ISO 639 with or without a script and a region (BCP 47, or with underscores), as a whole word of a name.
 _TAG = re.compile(r"(?<![A-Za-z0-9])([a-z]{2,3})(?:[-_]([A-Z][a-z]{3}))?(?:[-_](?:[A-Z]{2}|[0-9]{3}))?(?![A-Za-z0-9])")
-_WORD = re.compile(r"[A-Za-z]{4,}")
 # Split of a study -> its names elsewhere, the most usual one first.
 SPLIT_NAMES = {
     "train": ("train", "training"),
     "dev": ("validation", "dev", "valid", "val", "development", "eval"),
     "test": ("test", "testing", "eval"),
 }
-_SPLIT = re.compile(
-    rf"(?<![A-Za-z])({'|'.join(sorted({*chain(*SPLIT_NAMES.values())}, key=len, reverse=True))})(?![A-Za-z])"
-)
+_SPLIT = re.compile(rf"(?<![A-Za-z])({'|'.join(name for names in SPLIT_NAMES.values() for name in names)})(?![A-Za-z])")
 # Numbers of shards, and checksums after them, in names of parquet files.
 _SHARD = re.compile(r"(?<=[-/])(\d{4,5}(-of-\d{5})?(-[0-9a-f]{16})?)(?=\.\w+$)")
 # Words of names that are codes of small languages, too (`dev` is Domung), and mean them only where a person asks for them.
 _NO_CODE = re.compile("all|cls|csv|dev|doc|ner|new|nli|old|org|pos|raw|tag|tok|tsv|txt|ud|val|web")
-
-
-def wanted_code(tag: str) -> str:
-    """The language that a person means by a code or a tag: `hau_Latn` is `ha`.
-
-    Raises:
-        ValueError: there is no such language; the message has the nearest one.
-    """
-    if not known_language(tag) and (match := _TAG.fullmatch(tag)) and (known := standard(renewed(match[1]))):
-        return known.codes[0]
-    return language(tag).code
 
 
 def languages_of(names: Iterable[str], wanted: Sequence[str] | None) -> dict[str, list[str]]:
@@ -48,27 +33,17 @@ def languages_of(names: Iterable[str], wanted: Sequence[str] | None) -> dict[str
     Args:
         wanted: the languages; None for all.
     """
-    found: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+    found: dict[str, list[tuple[int, int, bool, str]]] = defaultdict(list)
     for name in dict.fromkeys(names):
         tags = [(match[1], match[2]) for match in _TAG.finditer(name)]
         for code in wanted if wanted is not None else dict.fromkeys(_codes(tag for tag, _ in tags)):
             ranks = [(rank, script) for tag, script in tags if (rank := _rank(tag, code)) is not None]
-            known = known_language(code)
-            if not ranks and known and known.name.lower() in map(str.lower, _WORD.findall(name)):
-                ranks = [(0, None)]
             if ranks:
                 rank, script = min(ranks, key=lambda each: each[0])
                 others = sum(len(tag) == 2 and _rank(tag, code) is None and bool(standard(tag)) for tag, _ in tags)
-                is_usual = script is None or known is None or script in (known.script, standard_script(code))
-                found[code].append((others, rank, not is_usual, name))
+                found[code].append((others, rank, script not in (None, language(code).script), name))
     order = wanted if wanted is not None else sorted(found)
-    return {code: [str(each[-1]) for each in sorted(found[code])] for code in order if code in found}
-
-
-def standard_script(code: str) -> str | None:
-    """The script in which a language is most often written, by CLDR; None if it is not known."""
-    known = standard(code)
-    return known.script if known else None
+    return {code: [name for *_, name in sorted(found[code])] for code in order if code in found}
 
 
 def splits_of(names: Iterable[str]) -> dict[str, str]:
@@ -113,7 +88,7 @@ def _in_place(path: str, word: str, brace: str) -> str:
 
 
 def check_found(source: str, wanted: Sequence[str], found: Mapping[str, object], every: Iterable[str]) -> None:
-    """Raise a ValueError if a language is not found; the message has the nearest of the languages that are there."""
+    """Raise a ValueError if a wanted language is not found among every one that is there."""
     for code in wanted:
         if code not in found:
             raise ValueError(f"--languages: {source}: {unknown('language', code, sorted(every))}")
@@ -127,7 +102,7 @@ def _codes(tags: Iterable[str]) -> Iterator[str]:
 
 
 def _rank(tag: str, code: str) -> int | None:
-    """How well a code means a language: 0 the code itself, 1 another code of it, 2 a language within it or around it."""
+    """How well a code means a language: 0 the code itself, 1 another code of it, 2 a language within or around it."""
     if tag == code:
         return 0
     mine, theirs = standard(code), standard(tag)

@@ -4,17 +4,17 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.data.published import HUB
 from xlgrid.heads.schemes import scheme_of
 from xlgrid.languages import language
-from xlgrid.methods import ALL_METHODS, make
-from xlgrid.starters.codes import wanted_code
+from xlgrid.methods import make
 from xlgrid.starters.guess import Guess, columns_of, guess, labels_of
-from xlgrid.starters.look import Place, in_files, on_hub, rows, with_columns
+from xlgrid.starters.look import Place, in_files, on_hub, rows
 from xlgrid.tasks import task
 
 if TYPE_CHECKING:
@@ -25,13 +25,6 @@ ENCODER = "FacebookAI/xlm-roberta-base"
 _EPOCHS = ((1_000, 20), (10_000, 10), (50_000, 5))
 # The share of the most frequent label, as a multiple of its share among equally frequent labels, above which macro-F1 is named.
 _UNEVEN = 1.5
-# The lengths of inputs among which one is chosen, and the tokens of multilingual tokenizers for a word.
-_LENGTHS, _PIECES = (64, 128, 256), 1.7
-# Methods that train few parameters, with a learning rate: the first one that suits the encoder is taken.
-_CHEAP: tuple[tuple[str, str, dict[str, bool], str], ...] = (
-    ("bitfit", "bitfit", {}, "5.0e-4"),
-    ("task-adapters", "madx", {"language": False, "invertible": False}, "1.0e-4"),
-)
 
 
 class Wishes(NamedTuple):
@@ -39,7 +32,7 @@ class Wishes(NamedTuple):
 
     Attributes:
         task: the data set on the Hub; or
-        data: the pattern of local files, or their folder.
+        data: the pattern of local files.
     """
 
     task: str | None = None
@@ -57,32 +50,6 @@ class Wishes(NamedTuple):
         return next(name for name, value in self._asdict().items() if value)
 
 
-class Tables:
-    """The rows of a place, each split in a language read once."""
-
-    def __init__(self, place: Place) -> None:
-        self.place, self.read = place, dict[tuple[str, str], "pa.Table"]()
-
-    def get(self, code: str, split: str) -> "pa.Table":
-        """The rows of a split in a language, which the data have."""
-        import pyarrow.compute as pc
-
-        if (code, split) not in self.read:
-            table = rows(self.place, code, split)
-            for column, texts in self.place.data.get("begins", {}).items():
-                table = table.filter(pc.starts_with(table[column], texts[code]))
-            self.read[code, split] = table
-        return self.read[code, split]
-
-    def count(self, code: str, split: str) -> int | None:
-        """The number of rows of a split in a language; None if it is not known."""
-        if not self.place.has(code, split):
-            return 0
-        if "local" in self.place.data:
-            return self.get(code, split).num_rows
-        return self.place.counts.get((self.place.names[code][0], self.place.splits[split]))
-
-
 def study_values(wishes: Wishes) -> dict[str, Any]:
     """The values of the template `described.yaml.j2`.
 
@@ -92,7 +59,7 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
     if (wishes.task is None) == (wishes.data is None):
         raise ValueError("--task names the data on the Hub, and --data local files: give one of the two")
     of_encoder = _encoder(wishes.encoder or ENCODER)
-    wanted = [*dict.fromkeys(map(wanted_code, wishes.languages))] or None
+    wanted = [*dict.fromkeys(language(code).code for code in wishes.languages)] or None
     place = on_hub(wishes.task, wanted) if wishes.task else in_files(str(wishes.data), wanted)
     trained = [code for code in place.names if place.has(code, "train")]
     if not trained:
@@ -102,27 +69,33 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
             "one to --languages, or describe another set to train on, by `train` and `dev` in `data` or by `trained_on` of a "
             "task, as the study `benchmarks` does"
         )
-    tables = Tables(with_columns(place, trained[0], "train"))
-    sample = tables.get(trained[0], "train")
+    read = cache(partial(rows, place))
+    sample = read(trained[0], "train")
     found, also = guess(sample, place.source, wishes.head, wishes.inputs, wishes.target)
-    labels, translated, labels_from = _labels(tables, found, wishes.labels)
-    counts = {code: tables.count(code, "train") for code in trained}
+    labels, translated, labels_from = _labels(place, read, sample, found, wishes.labels)
+
+    def count(code: str, split: str) -> int | None:
+        """The number of rows, if it is known."""
+        if "local" in place.data:
+            return read(code, split).num_rows
+        return place.counts.get((place.names[code][0], place.splits[split]))
+
+    counts = {code: count(code, "train") for code in trained}
     source = max(counts, key=lambda code: (counts[code] or 0, code == "en"))
     splits, remark = _splits(place, source)
-    place = tables.place._replace(splits=splits)
+    place = place._replace(splits=splits)
     uneven = _uneven(sample, found, labels)
     names = ", ".join(language(code).name for code in place.names)
     most = sorted(counts, key=lambda code: -(counts[code] or 0))[:3]
     title = place.source.rpartition("/")[2] if wishes.task else Path(place.source.partition("{")[0] or "data").name
     columns = {"inputs": found.inputs, "choices": [*found.choices], "target": found.target}
-    changes = {"rename": dict(found.rename), "labels": translated}
     return of_encoder | {
         "place": place,
         "title": title,
         "task": _as_name(title),
         "languages": [*place.names],
         "language_names": names if len(place.names) < 6 else f"{len(place.names)} languages",
-        "data": place.entry() | {key: value for key, value in changes.items() if value},
+        "data": place.entry() | ({"labels": translated} if translated else {}),
         "found": found,
         "also": also,
         "columns": {key: value for key, value in columns.items() if value},
@@ -130,11 +103,10 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
         "labels_from": labels_from,
         "metric": "macro-f1" if uneven else task(found.head, {**columns, "labels": labels}).metrics[0],
         "uneven": uneven,
-        "max_length": _length(sample, found),
         "most": ", ".join(f"{code}: {counts[code]:,}" for code in most) if counts[source] and len(counts) > 1 else "",
         "source": source,
         "targets": [code for code in place.names if place.has(code, "test")],
-        "examples": {split: count for split in splits if wishes.task and (count := tables.count(source, split))},
+        "examples": {split: number for split in splits if wishes.task and (number := count(source, split))},
         "remark": remark,
         "epochs": next((epochs for most, epochs in _EPOCHS if (counts[source] or math.inf) <= most), 3),
     }
@@ -155,17 +127,18 @@ def _as_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "mine"
 
 
-def _labels(tables: Tables, found: Guess, given: Sequence[str]) -> tuple[list[str], dict[str, str], str]:
+def _labels(
+    place: Place, read: "Callable[[str, str], pa.Table]", sample: "pa.Table", found: Guess, given: Sequence[str]
+) -> tuple[list[str], dict[str, str], str]:
     """The labels of the task, those of the data that have other names there, and where they are from."""
     if found.head == "span":
         return [], {}, ""
-    classes = [columns_of(table)[found.target] for table in tables.read.values()]
-    if not (given or classes[0].classes):
+    columns = [columns_of(sample)[found.target]]
+    if not (given or columns[0].classes):
         # Without names of labels, all that occur have to be seen.
-        pairs = [(code, split) for code in tables.place.names for split in tables.place.splits]
-        every = [tables.get(*pair) for pair in pairs if tables.place.has(*pair)]
-        classes = [columns_of(table)[found.target] for table in every]
-    labels, translated, stated = labels_of(classes, found, given, tables.place.source)
+        pairs = [(code, split) for code in place.names for split in place.splits if place.has(code, split)]
+        columns = [columns_of(read(*pair))[found.target] for pair in pairs]
+    labels, translated, stated = labels_of(columns, found, given, place.source)
     scheme = scheme_of(tuple(labels)) if found.head == "token" else None
     return labels, translated, f"{stated}, which follow {scheme.description}" if scheme else stated
 
@@ -182,22 +155,8 @@ def _splits(place: Place, source: str) -> tuple[dict[str, str], str]:
     return splits, ""
 
 
-def _length(table: "pa.Table", found: Guess) -> int:
-    """A length that holds nearly all inputs; for questions on a context, the usual length of their windows."""
-    if found.head == "span":
-        return 384
-    names = [*found.inputs, *([] if found.rename else found.choices[:1])]
-    lengths = []
-    for row in table.slice(0, 1000).to_pylist():
-        # A token of a text without spaces has several characters.
-        values = [row[name] or "" for name in names]
-        words = [len(value) if isinstance(value, list) else max(len(value.split()), len(value) / 8) for value in values]
-        lengths.append(4 + _PIECES * sum(words))
-    return next((length for length in _LENGTHS if sorted(lengths)[int(0.98 * len(lengths))] <= length), 512)
-
-
 def _encoder(place: str) -> dict[str, Any]:
-    """The values about an encoder, and about the methods that suit it."""
+    """The values about an encoder, and whether BitFit suits it."""
     folder, config = Path(place).expanduser(), dict(HUB.get(place, {}))
     if folder.is_dir():
         if not (file := folder / "config.json").is_file():
@@ -207,6 +166,5 @@ def _encoder(place: str) -> dict[str, Any]:
         config = json.loads(file.read_text("utf-8"))
     elif not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
         raise ValueError(f"--encoder {place}: there is no such folder, and a repository on the Hub is owner/name")
-    fitting = [one for one in _CHEAP if one[1] in ALL_METHODS.names() and not make(one[1], one[2]).misfit(config)]
     entry = {"path" if folder.is_dir() else "hub": place}
-    return {"encoder": _as_name(folder.name), "encoder_entry": entry, "cheap": fitting[0] if fitting else None}
+    return {"encoder": _as_name(folder.name), "encoder_entry": entry, "bitfit": not make("bitfit", {}).misfit(config)}

@@ -13,36 +13,13 @@ if TYPE_CHECKING:
 Columns = Mapping[str, "Column"]
 
 # Names of columns of one text, and of two, the most telling first.
-_TEXTS = [
-    "text",
-    "sentence",
-    "utt",
-    "utterance",
-    "tweet",
-    "content",
-    "comment",
-    "review",
-    "document",
-    "body",
-    "query",
-    "question",
-    "title",
-    "headline",
-]
+_TEXTS = ["text", "sentence", "utt", "tweet", "content", "comment", "review", "document", "question", "headline"]
 _PAIRS = [
-    pair.split()
-    for pair in [
-        "premise hypothesis",
-        "sentence1 sentence2",
-        "text1 text2",
-        "question1 question2",
-        "text_a text_b",
-        "sentence_a sentence_b",
-        "context question",
-        "passage question",
-        "query passage",
-        "claim evidence",
-    ]
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("passage", "question"),
+    ("query", "passage"),
 ]
 # Names of columns of labels, of the right choice, of choices, of what stands before a choice, and of columns that no encoder reads.
 _LABEL = re.compile(
@@ -50,7 +27,7 @@ _LABEL = re.compile(
 )
 _ANSWER = re.compile("label|answer|correct|gold|target|right", re.IGNORECASE)
 _CHOICE = re.compile(
-    r"(|.*(choice|answer|option|ending|quiz|alternative|solution|completion|candidate|sol)[_-]?)(\d|[A-Ea-e])?s?"
+    r"(|.*(choice|answer|option|ending|quiz|alternative|solution|completion|candidate|sol)[_-]?)(\d|[A-Ea-e])"
 )
 _BEFORE = re.compile(
     "passage|context|article|premise|story|paragraph|sentence|question|query|text|goal|ctx|obs", re.IGNORECASE
@@ -68,7 +45,6 @@ class Guess(NamedTuple):
 
     Attributes:
         why: a sentence on the columns that show the head.
-        rename: column of the data -> the name of it, or of a part of it, that the task reads.
     """
 
     head: str
@@ -76,7 +52,6 @@ class Guess(NamedTuple):
     target: str
     why: str
     choices: Sequence[str] = ()
-    rename: Mapping[str, str] = {}
 
 
 class Column(NamedTuple):
@@ -151,12 +126,10 @@ def guess(
     of_target = [one for one in every if target in (None, one.target)]
     fitting = [one for one in of_target if one.head == "sequence" or {*inputs} <= {*one.inputs}]
     if not fitting:
-        listed = ", ".join(
-            f"{name} ({'labels' if column.classes else column.kind})" for name, column in columns.items()
-        )
+        listed = ", ".join(f"{name} ({'labels' if one.classes else one.kind})" for name, one in columns.items())
         raise ValueError(
-            f"{source}: the columns {listed} do not fit {f'the head {head}' if head else 'any of the heads ' + ', '.join(kinds)}: name those "
-            "to read with --inputs and the answer with --target, or describe the task as docs/how-to/task.md explains"
+            f"{source}: the columns {listed} do not fit {head or 'any of the heads ' + ', '.join(kinds)}: name those to "
+            "read with --inputs and the answer with --target, or describe the task as docs/how-to/task.md explains"
         )
     alike = [one for one in fitting if one.head == fitting[0].head]
     # Among several columns of labels for texts, one has such a name; several annotations of words are alike.
@@ -188,16 +161,12 @@ def labels_of(
     values = dict.fromkeys(written(value) for column in columns for value in column.values)
     are_numbers = all(re.fullmatch(r"-?\d+", value) for value in values)
     if found.head == "choice":
-        names = next(order for order in _orders(len(found.choices)) if {*values} <= {*order})
-        return [*given] or names, {}, "One label for each choice, in their order"
+        return [*given] or _numbering([*values], len(found.choices)), {}, "One label for each choice, in their order"
     if names := [*given] or columns[0].classes:
         numbered = {str(number): name for number, name in enumerate(names)}
         is_translated = are_numbers and found.head == "sequence" and [*numbered] != names
-        return (
-            names,
-            numbered if is_translated else {},
-            "The data have the numbers of these labels" * are_numbers or "The labels of the data",
-        )
+        stated = "The data have the numbers of these labels" if are_numbers else "The labels of the data"
+        return names, numbered if is_translated else {}, stated
     if found.head == "token" and are_numbers:
         raise ValueError(
             f"{source}: {found.target} has the numbers {', '.join([*values][:5])}, ..., whose names the data do not state: give them in "
@@ -207,21 +176,19 @@ def labels_of(
         raise ValueError(
             f"{source}: {found.target} has {len(values):,} values, too many for labels: name another --target"
         )
-    # O first, then the labels of each type, B- before I-.
-    tag = re.compile("[BIESLU][-_]")
-    ordered = sorted(values, key=lambda name: (name.upper() != "O", name[1:] if tag.match(name) else name, name))
     if are_numbers:
         return sorted(values, key=int), {}, "The values of the data, whose meaning is not stated there"
-    return ordered, {}, "The values of the data"
+    # O first, then the labels of each type, B- before I-.
+    return (
+        sorted(values, key=lambda name: (name.upper() != "O", name.partition("-")[2] or name, name)),
+        {},
+        "The values of the data",
+    )
 
 
 def _spans(columns: Columns) -> Iterator[Guess]:
-    for name, column in columns.items():
-        if (
-            column.kind == "mapping"
-            and {"text", "answer_start"} <= {*column.rows[0]}
-            and {"question", "context"} <= {*columns}
-        ):
+    for name, column in columns.items() if {"question", "context"} <= {*columns} else ():
+        if column.kind == "mapping" and {"text", "answer_start"} <= {*column.rows[0]}:
             yield Guess("span", ["question", "context"], name, f"The column {name} has answers as in SQuAD")
 
 
@@ -231,46 +198,33 @@ def _tokens(columns: Columns) -> Iterator[Guess]:
     if not texts:
         return
     words = max(texts, key=lambda each: (each.name in ("tokens", "words", "form", "forms"), len({*each.values})))
-    alike = [
-        each
-        for each in lists
-        if each is not words and [*map(len, each.rows)] == [*map(len, words.rows)] and each.is_label
-    ]
-    for tags in [each for each in alike if each.classes] or alike:
-        yield Guess(
-            "token", [words.name], tags.name, f"The lists in {tags.name} have a label for each word in {words.name}"
-        )
+    lengths = [*map(len, words.rows)]
+    alike = [one for one in lists if one is not words and one.is_label and [*map(len, one.rows)] == lengths]
+    for tags in [one for one in alike if one.classes] or alike:
+        why = f"The lists in {tags.name} have a label for each word in {words.name}"
+        yield Guess("token", [words.name], tags.name, why)
 
 
 def _choices(columns: Columns) -> Iterator[Guess]:
-    sets: dict[str, dict[str, str]] = {}
+    sets: dict[str, list[str]] = {}
     for name, column in columns.items():
-        match = _CHOICE.fullmatch(name)
-        sizes = {*map(len, column.rows)} if column.kind == "list" and match else set()
-        if column.kind == "text" and match and match[3]:
-            sets.setdefault(match[1], {})[name] = name
-        elif len(sizes) == 1:
-            sets[name] = {f"{name}.{number}": f"choice{number}" for number in range(*sizes)}
+        if column.kind == "text" and (match := _CHOICE.fullmatch(name)):
+            sets.setdefault(match[1], []).append(name)
+    texts = [name for name, column in columns.items() if column.kind == "text" and not _UNREAD.search(name)]
     for choices in sets.values():
-        for answer in columns.values():
-            values = {*map(written, answer.rows)} if answer.kind in ("text", "number") else set()
-            orders = [order for order in _orders(len(choices)) if values and values <= {*order}]
-            others = [
-                name
-                for name, column in columns.items()
-                if column.kind == "text" and name not in (*choices, answer.name)
-            ]
-            inputs = [name for name in others if _BEFORE.search(name) and not _UNREAD.search(name)]
-            if len(choices) > 1 and orders and inputs and _ANSWER.search(answer.name) and answer.name not in choices:
-                why = f"The column {answer.name} has the number of one of {', '.join(choices)}"
-                new = {} if [*choices] == [*choices.values()] else choices
-                yield Guess("choice", inputs, answer.name, why, sorted(choices.values()), new)
+        for name, answer in columns.items():
+            inputs = [text for text in texts if text not in (*choices, name) and _BEFORE.search(text)]
+            is_answer = name not in choices and _ANSWER.search(name) and answer.kind in ("text", "number")
+            if len(choices) > 1 and inputs and is_answer and _numbering(answer.rows, len(choices)):
+                why = f"The column {name} has the number of one of {', '.join(choices)}"
+                yield Guess("choice", inputs, name, why, sorted(choices))
 
 
-def _orders(count: int) -> list[list[str]]:
-    """The ways in which data number choices."""
+def _numbering(values: Sequence[Any], count: int) -> list[str]:
+    """The way in which data number choices: from 0, from 1, or by letters; empty if there is no such way."""
     letters = [chr(ord("A") + number) for number in range(count)]
-    return [[*map(str, range(count))], [*map(str, range(1, count + 1))], letters, [*map(str.lower, letters)]]
+    orders = [*map(str, range(count))], [*map(str, range(1, count + 1))], letters, [*map(str.lower, letters)]
+    return next((order for order in orders if {*map(written, values)} <= {*order}), [])
 
 
 def _sequences(columns: Columns) -> Iterator[Guess]:
@@ -279,4 +233,4 @@ def _sequences(columns: Columns) -> Iterator[Guess]:
         texts = [name for name, column in columns.items() if column.is_text and column is not label]
         pair = next((pair for pair in _PAIRS if {*pair} <= {*columns}), None)
         one = [name for name in _TEXTS if name in texts][:1] or (texts if len(texts) == 1 else [])
-        yield Guess("sequence", pair or one, label.name, f"The values of {label.name} are few, and recur")
+        yield Guess("sequence", [*pair] if pair else one, label.name, f"The values of {label.name} are few, and recur")

@@ -3,7 +3,6 @@
 import re
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,12 +17,8 @@ if TYPE_CHECKING:
 
 # At most this many rows of a split on the Hub are read; of local files, all.
 ROWS = 5000
-# The columns of words and of their labels in files that name no columns.
-WORDS = ("tokens", "tags")
 # The types of files on the Hub that xlgrid reads itself.
 _OWN = (".csv", ".tsv", *formats.WORDS)
-# The columns that say in which language a row is.
-_LANGUAGE = re.compile(r"lang(uage)?([_-]?(code|id))?|locale|iso", re.IGNORECASE)
 
 
 class Place(NamedTuple):
@@ -36,7 +31,7 @@ class Place(NamedTuple):
         splits: split of a study -> its name.
         present: the names of a language and of a split that go together; empty if that is not known.
         why: a sentence on what was found.
-        counts: the names of a language and of a split -> the number of rows, as far as the card states it.
+        counts: the names of a language and of a split -> the number of rows that the card states.
     """
 
     source: str
@@ -60,7 +55,7 @@ class Place(NamedTuple):
         if entry.get("name") == "{language}" and len(stems) == 1 and "{language}" in (stem := stems.pop()):
             # `PAN-X.{language}` needs no names.
             entry["name"], others = stem, {}
-        if others and "begins" not in entry:
+        if others:
             # Without `name`, the data would have the languages in `names` only.
             entry |= {"name": "{language}"} if len(others) < len(self.names) else {}
             entry["names"] = others
@@ -108,26 +103,22 @@ def on_hub(name: str, wanted: Sequence[str] | None) -> Place:
 
 
 def in_files(pattern: str, wanted: Sequence[str] | None) -> Place:
-    """Local files: the pattern of their paths, or the folder that has them.
+    """Local files, by the pattern of their paths.
 
     Raises:
         ValueError: there are no such files, or the pattern has no place for the split.
     """
-    advice = "write a path such as names/{language}/{split}.conll"
-    if Path(pattern).is_dir():
-        files = sorted(str(path) for path in Path(pattern).rglob("*") if path.is_file())
-        found, present = layout(files, wanted)
-        if not found or "*" in found:
-            raise ValueError(f"--data {pattern}: no known pattern fits its files ({', '.join(files[:4])}): {advice}")
-        return _place(pattern, {"local": found}, present, wanted, "The pattern is that of most files in the folder")
     if "{split}" not in pattern:
-        raise ValueError(f"--data {pattern}: {{split}} is missing, which stands for train, dev and test: {advice}")
+        raise ValueError(
+            f"--data {pattern}: {{split}} is missing, which stands for train, dev and test: "
+            "write a path such as names/{language}/{split}.conll"
+        )
     general = pattern.removeprefix("./").replace("{language}", "{name}")
     # What stands in place of a brace stands there each time.
     expression = re.escape(general)
     for brace in ("name", "split"):
-        first, *others = expression.split(re.escape(f"{{{brace}}}"))
-        expression = f"(?P<{brace}>[^/]+?)".join([first, f"(?P={brace})".join(others)]) if others else first
+        mark = re.escape(f"{{{brace}}}")
+        expression = expression.replace(mark, f"(?P<{brace}>[^/]+?)", 1).replace(mark, f"(?P={brace})")
     top = Path(general.partition("{")[0] + "x").parent
     paths = (str(path).removeprefix("./") for path in sorted(top.rglob("*")))
     matches = [match.groupdict() for path in paths if (match := re.fullmatch(expression, path))]
@@ -185,33 +176,19 @@ def _place(
     """
     named = sorted({name for name, _ in present if name})
     names, splits = languages_of(named, wanted), splits_of(split for _, split in present)
-    place = Place(source, data, names, splits, present, why, _counts(answer))
     if names or "{name}" in str(data):
-        check_found(source, wanted or ("?",) * (not names), names, languages_of(named, None))
-        return place
-    stated = getattr(getattr(answer, "card_data", None), "language", None) or []
-    codes = wanted or [*languages_of([stated] if isinstance(stated, str) else stated, None)]
-    if len(codes) == 1:
-        return place._replace(data=data | {"languages": codes}, names={code: [code] for code in codes})
-    table = rows(place._replace(names={"en": ["en"]}), "en", "train")
-    column = next((column for column in table.column_names if _LANGUAGE.fullmatch(column)), None)
-    if column is None:
-        raise ValueError(f"{source}: nothing says in which language the data are: name it with --languages")
-    values = [*map(str, table[column].unique().to_pylist())]
-    names = languages_of(values, wanted)
-    check_found(source, wanted or (), names, languages_of(values, None))
-    data = data | {"begins": {column: {code: name for code, (name, *_) in names.items()}}}
-    return place._replace(data=data, names=names, why=f"The column {column} has the language of each row")
-
-
-def with_columns(place: Place, language: str, split: str) -> Place:
-    """The place, with `columns` if its files have the number of each word before it."""
-    numbered = place._replace(data=place.data | {"columns": [formats.UNREAD, *WORDS]})
-    for one in (place, numbered):
-        with suppress(ValueError):
-            rows(one, language, split)
-            return one
-    return place
+        check_found(source, wanted or (), names, languages_of(named, None))
+    else:
+        stated = getattr(getattr(answer, "card_data", None), "language", None) or []
+        codes = wanted or [*languages_of([stated] if isinstance(stated, str) else stated, None)]
+        if len(codes) == 1:
+            data, names = data | {"languages": codes}, {code: [code] for code in codes}
+    if not names:
+        raise ValueError(
+            f"{source}: nothing says in which language the data are: name one language with --languages, or "
+            "put {language} into the path of --data"
+        )
+    return Place(source, data, names, splits, present, why, _counts(answer))
 
 
 def rows(place: Place, language: str, split: str) -> "pa.Table":
@@ -223,13 +200,13 @@ def rows(place: Place, language: str, split: str) -> "pa.Table":
     import pyarrow as pa
     from datasets import load_dataset
 
-    origin: Any = origin_of(place.entry() | {"begins": None})
+    origin: Any = origin_of(place.entry())
     kind, paths = formats.type_of(origin.pattern or ""), map(Path, origin.paths(language, split))
     # Between the sentences of tsv files of words there are empty lines.
     has_words = kind in (*formats.WORDS, formats.LINES) or (
         kind == ".tsv" and any("" in map(str.strip, path.read_text("utf-8").splitlines()) for path in paths)
     )
-    columns = {"inputs": [WORDS[0]], "target": WORDS[1], "labels": ["O", "X"]}
+    columns = {"inputs": ["tokens"], "target": "tags", "labels": ["O", "X"]}
     described = task("token" if has_words else "sequence", columns)
     with tempfile.TemporaryDirectory() as folder:
         lock = Path(folder, "lock.yaml")

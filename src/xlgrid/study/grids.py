@@ -5,15 +5,16 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, PositiveInt, ValidationError
+from pydantic import Field, PositiveInt
 
 from xlgrid.base.chains import first_mistakes
 from xlgrid.base.names import among
-from xlgrid.base.settings import Name, Seed, Strict, plainly
+from xlgrid.base.settings import Name, Seed, Strict
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods.variants import Value, variant
+from xlgrid.methods.variants import Value, combinations, variant
 from xlgrid.study.languages import LANGUAGE
-from xlgrid.training.recipe import PACE, Training
+from xlgrid.study.sweeps import problems_of_values
+from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -57,7 +58,7 @@ class Grid(Strict):
         Raises:
             ValueError: a value of `vary` cannot be part of the name of a variant.
         """
-        settings = [dict(zip(self.vary, values, strict=True)) for values in product(*self.vary.values())]
+        settings = combinations(self.vary)
         return [variant(method, each) if each else method for method in self.method for each in settings]
 
     @cached_property
@@ -99,20 +100,7 @@ class Grid(Strict):
 
     def _problems_of_vary(self, study: "Study", place: str) -> Iterator[str]:
         """Settings and values of which there are no variants, each as `place: what is wrong`."""
-        for key, values in self.vary.items():
-            if key in PACE:
-                yield f"{place}.{key}: the setting changes no result: leave it out, or set it in `training`"
-            if twice := [value for i, value in enumerate(values) if value in values[:i]]:
-                yield f"{place}.{key}: {twice[0]} is there twice: leave it out once"
-            for value in values:
-                try:
-                    Training.model_validate({key: value})
-                    variant("method", {key: value})
-                except ValidationError as error:
-                    yield f"{place}: {plainly(error)}"
-                    return
-                except ValueError as error:
-                    yield f"{place}.{key}: {error}"
+        yield from problems_of_values(self.vary, place)
         for key in self.method if self.vary else ():
             entry = study.methods.get(key)
             if entry and (entry.derived or not entry.is_trained):

@@ -433,7 +433,7 @@ class Study(Strict):
     def is_oracle(self, run: Run) -> bool:
         """Whether the settings of a run, or of a run from which it is made, are chosen on the dev sets of targets."""
         swept, derived = self.sweep_of(*run[1:5]), self.methods[run.method].derived
-        if derived and (derived.is_oracle or any(map(self.is_oracle, derived.runs(run, self)))):
+        if derived and any(map(self.is_oracle, derived.runs(run, self))):
             return True
         return swept is not None and swept.choose_on == "target"
 

@@ -22,8 +22,8 @@ class ForRuns(Strict):
     )
 
     def matches(self, study: "Study", run: Mapping[str, str]) -> bool:
-        """Whether the entry is for a run; `run` has its value on each axis of `when`."""
-        return all(run[axis] in study.meant(axis, values) for axis, values in self.when.items())
+        """Whether the entry is for a run with these values on its axes, or may be, if `run` lacks axes of `when`."""
+        return all(run[axis] in study.meant(axis, self.when[axis]) for axis in self.when if axis in run)
 
     def problems_of_when(self, study: "Study", place: str) -> Iterator[str]:
         """Names in `when` that the study lacks, each as `place: what is wrong`."""

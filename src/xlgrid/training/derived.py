@@ -55,11 +55,6 @@ class DerivedRuns(BaseModel):
         """Whether there is a run for each target, source@target."""
         return False
 
-    @property
-    def is_oracle(self) -> bool:
-        """Whether the labels of dev sets of targets decide what the rule makes."""
-        return False
-
     def repository(self, run: Any) -> Repository | None:
         """The repository on the Hub from which a run is fetched; None if it comes from elsewhere."""
         return None

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import product
-from math import fsum
+from math import fsum, isnan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ from xlgrid.base.files import write_text
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads import metric
 from xlgrid.languages.sources import Source
-from xlgrid.methods.variants import Value, settings_of
+from xlgrid.methods.variants import Value, combinations, settings_of
 from xlgrid.models.deltas import read_run
 
 
@@ -30,8 +29,8 @@ class Swept(Strict):
 
     @property
     def tried(self) -> list[dict[str, Value]]:
-        """All combinations of the values, in their order; the value of the first setting changes last."""
-        return [dict(zip(self.set, values, strict=True)) for values in product(*self.set.values())]
+        """All combinations of the values."""
+        return combinations(self.set)
 
 
 def text_of(settings: Mapping[str, Value]) -> str:
@@ -52,14 +51,12 @@ def choose(swept: Swept, runs: Sequence[Path], output: Path) -> None:
         output: the file to write.
 
     Raises:
-        FileNotFoundError: a run has not finished; the message names it.
+        FileNotFoundError: a run has not finished.
         ValueError: a run is missing or damaged, or no mean is a number.
     """
     found = {}
     for path in runs:
         record = read_run(path.parent)
-        if missing := {"dev_score", "metric", "seconds"} - record.keys():
-            raise Damaged(f"{path} lacks {', '.join(sorted(missing))}: delete it and run the study again", path)
         of_method = settings_of(record["recipe"]["method"])
         found[*(of_method.get(key) for key in swept.set), record["recipe"]["seed"]] = path, record
     tried: list[dict[str, Any]] = []
@@ -76,13 +73,11 @@ def choose(swept: Swept, runs: Sequence[Path], output: Path) -> None:
         mean = fsum(line["dev_score"] for line in lines) / len(lines)
         tried.append({"settings": settings, "mean": mean, "runs": lines})
     name, recipe = record["metric"], record["recipe"]
-    measured, best = metric(name), None
-    for each in tried:
-        # A comparison with NaN is false.
-        if each["mean"] == each["mean"] and (best is None or measured.better(each["mean"], best["mean"])):
-            best = each
-    if best is None:
+    numbers = [each for each in tried if not isnan(each["mean"])]
+    if not numbers:
         raise ValueError(f"the {name} of all {len(tried)} settings on the dev set is not a number: try other settings")
+    # Of equal means, `max` and `min` return the first.
+    best = (max if metric(name).higher_is_better else min)(numbers, key=lambda each: each["mean"])
     choice = {
         **{axis: recipe[axis] for axis in ("task", "encoder", "source")},
         "metric": name,
@@ -93,7 +88,7 @@ def choose(swept: Swept, runs: Sequence[Path], output: Path) -> None:
         "ties": sum(each["mean"] == best["mean"] for each in tried) - 1,
         "at_bounds": at_bounds(swept, best["settings"]),
         "runs": len(tried) * len(swept.seeds),
-        "seconds": fsum(float(line["seconds"] or 0) for each in tried for line in each["runs"]),
+        "seconds": fsum(line["seconds"] for each in tried for line in each["runs"]),
         "tried": tried,
     }
     write_text(output, json.dumps(choice, ensure_ascii=False, indent=1) + "\n")
@@ -101,28 +96,18 @@ def choose(swept: Swept, runs: Sequence[Path], output: Path) -> None:
 
 def at_bounds(swept: Swept, chosen: Mapping[str, Value]) -> dict[str, str]:
     """Setting -> `smallest` or `largest`, for each number that is the smallest or the largest that was tried."""
-    ends = {}
-    for key, values in swept.set.items():
-        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-            numbers = [float(value) for value in values]
-            if float(chosen[key]) in (min(numbers), max(numbers)):
-                ends[key] = "smallest" if float(chosen[key]) == min(numbers) else "largest"
-    return ends
+    numbers = {key: values for key, values in swept.set.items() if not any(isinstance(v, bool | str) for v in values)}
+    ends = {key: {min(values): "smallest", max(values): "largest"} for key, values in numbers.items()}
+    return {key: ends[key][chosen[key]] for key in ends if chosen[key] in ends[key]}
 
 
 def read_choice(path: Path) -> dict[str, Any]:
     """The contents of a file of `choose`.
 
     Raises:
-        FileNotFoundError: the file does not exist.
         ValueError: the file is damaged.
     """
     try:
-        choice = json.loads(path.read_text(encoding="utf-8"))
-        if missing := {"chosen", "tried", "set", "seeds", "choose_on"} - choice.keys():
-            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{path} does not exist: run the study to make this choice") from error
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise Damaged(f"{path} is damaged ({error}): delete it and run the study again", path) from error
-    return dict(choice)

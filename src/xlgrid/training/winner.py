@@ -29,9 +29,8 @@ def make_winner(recipe: Recipe, choice: Path, folder: Path, train: Callable[[Rec
         ValueError: the choice is of another sweep, or a file is damaged.
     """
     made, swept = read_choice(choice), recipe.sweep
-    if swept is None or any(
-        made[key] != value for key, value in swept.model_dump(mode="json", exclude={"chosen"}).items()
-    ):
+    assert swept
+    if not made.items() >= swept.model_dump(mode="json", exclude={"chosen"}).items():
         raise ValueError(
             f"{choice} is the choice of another sweep than that of the recipe: delete it and run the study again"
         )

@@ -185,12 +185,20 @@ def test_several_weights_are_tried_on_the_dev_set_of_the_source(tmp_path: Path) 
     plan = load(tmp_path, (ENTRY, entry))
     run = Run("merges", "rt", "mini", "merged", "en", 1)
     derived = plan.study.recipe(*run[1:]).derived
-    assert derived["weights"] == [[0.25, 0.25, 0.5], [0.375, 0.375, 0.25]] and derived["choose_on"] == "source"
+    assert derived["weights"] == [[0.25, 0.25, 0.5], [0.375, 0.375, 0.25]] and derived["metric"] is None
     assert run.inputs(plan)["dev"] == ["results/merges/tokens/rt/mini/en/dev.arrow"]
     costs = [Estimate(plan).of(each) for each in (run, run._replace(method="full-ft"))]
     single = load(tmp_path)
     assert run.inputs(single)["dev"] == [] and Estimate(single).of(run).tokens == 0
     assert costs[0].steps == 0 and costs[0].tokens > 0 and costs[0].hours < costs[1].hours
+
+
+def test_a_merge_of_runs_that_are_chosen_on_the_target_is_an_oracle(tmp_path: Path) -> None:
+    sweep = "sweep: [{when: {method: full-ft}, set: {lr: [1.0e-5, 1.0e-4]}, choose_on: target}]"
+    training = "training: [{when: {method: full-ft}, set: {dev_targets: [fr]}}]"
+    run = Run("merges", "rt", "mini", "merged", "en", 1)
+    assert load(tmp_path, ("exhibits: {}", f"exhibits: {{}}\n{training}\n{sweep}")).study.is_oracle(run)
+    assert not load(tmp_path).study.is_oracle(run)
 
 
 NEAREST = "{by: average, of: [{method: full-ft, source: each, nearest: {table: far, count: 2}}]}"
@@ -251,19 +259,6 @@ def test_a_mistake_about_nearest_sources_is_told(tmp_path: Path, changes: dict[s
         near(tmp_path, **changes)
 
 
-def test_an_oracle_chooses_on_the_dev_set_of_the_target(tmp_path: Path) -> None:
-    entry = "{by: sum, of: [{method: full-ft}, {method: mlm-ft, task: mlm, source: target}], weights: [[1, 1], [1, 0]], choose_on: target}"
-    plan = load(tmp_path, (ENTRY, entry))
-    run = Run("merges", "rt", "mini", "merged", "en@fr", 1)
-    assert run.inputs(plan)["dev"] == ["results/merges/tokens/rt/mini/fr/dev.arrow"]
-    assert plan.study.recipe(*run[1:]).derived["choose_on"] == "target"
-    assert plan.study.is_oracle(run) and not plan.study.is_oracle(run._replace(method="full-ft"))
-    again = "\n  again: {base: full-ft, merge: {by: average, of: [{method: merged, seeds: 2}]}}\ngrids:"
-    nested = load(tmp_path, (ENTRY, entry), ("\ngrids:", again), ("full-ft, merged]", "full-ft, again]"))
-    assert nested.study.is_oracle(run._replace(method="again")), "a member is an oracle"
-    assert not load(tmp_path, (ENTRY, entry.replace(", choose_on: target", ""))).study.is_oracle(run)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -278,17 +273,15 @@ def test_an_oracle_chooses_on_the_dev_set_of_the_target(tmp_path: Path) -> None:
         ("{method: full-ft}", "{method: full-ft, task: rtt}", "methods.merged.merge.of.0.task: .*did you mean 'rt'"),
         ("{method: full-ft}", "{method: full-ft, source: it}", "methods.merged.merge.of.0.source: .*'it'"),
         ("{method: full-ft}", "{method: full-ft, source: en+}", "methods.merged.merge.of.0.source: "),
-        ("{method: full-ft}", "{method: bitfit}", "merge.of.0.method: runs of bitfit have base bitfit, and merged has base full-ft"),
-        ("{method: full-ft}", "{method: target}", "merge.of.0.method: runs of target have start .* and merged has start absent"),
+        ("{method: full-ft}", "{method: bitfit}", "merge.of.0.method: bitfit differs from merged by `base`, `options`, so"),
+        ("{method: full-ft}", "{method: target}", "merge.of.0.method: target differs from merged by `start`, so"),
         ("{method: full-ft}", "{method: as-is}", "merge.of.0.method: method as-is trains nothing"),
         ("{method: full-ft}", "{method: merged}", "methods.merged: .* in a circle, merged -> merged"),
-        ("{method: full-ft}", "{method: mlm-ft, task: mlm}", "merge.weights: .* must add up to more than 0, got 0"),
-        (ENTRY, "{by: sum, of: [{method: full-ft}, {method: full-ft, seeds: [2]}], weights: [1, -1]}", "merge.weights: .* got 0"),
+        ("{method: full-ft}", "{method: mlm-ft, task: mlm}", "merge.weights: .* add up to 0 in .* more than 0"),
+        (ENTRY, "{by: sum, of: [{method: full-ft}, {method: full-ft, seeds: [2]}], weights: [1, -1]}", "merge.weights: .* add up to 0 in"),
         ("{method: full-ft}", "{method: full-ft, task: ner}", "methods.merged.merge.of: the head of task ner does not fit task rt"),
         ("full-ft}]}", "full-ft}], weights: [[1], [1, 2]]}", "there are 2 weights for 1 entries of `of`"),
         ("full-ft}]}", "full-ft}], weights: [[1]]}", "methods.merged.merge.weights"),
-        ("full-ft}]}", "full-ft}], weights: [[1], [2]], choose_on: target}", "merge.choose_on: `target` is for several"),
-        ("full-ft}]}", "full-ft, source: target}], choose_on: target}", "merge.choose_on: `target` is for several"),
         ("seed: [1]", "seed: [1, 2]", None),
         ("{method: full-ft}]}}\ngrids", "{method: full-ft, seeds: [1, 2]}]}}\ngrids", None),
     ],

@@ -134,9 +134,7 @@ def dev_score(given: Trained, run: Path, out: Path) -> float:
 
 def test_the_weights_with_the_best_dev_score_are_taken_and_all_are_recorded(trained: Trained, tmp_path: Path) -> None:
     tried = [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [5.0, -4.0]]
-    merge(
-        recipe("sum", tried, choose_on="source"), trained.encoder, trained.runs, tmp_path / "chosen", dev=[trained.dev]
-    )
+    merge(recipe("sum", tried), trained.encoder, trained.runs, tmp_path / "chosen", dev=[trained.dev])
     scores = []
     for i, weights in enumerate(tried):
         merge(recipe("sum", [weights]), trained.encoder, trained.runs, tmp_path / str(i))
@@ -157,7 +155,7 @@ def test_a_score_that_is_not_a_number_never_wins(
     kind = type(HEADS["sequence"].metric(("a", "b", "c"), None))
     monkeypatch.setattr(kind, "score", lambda self, outcomes: next(scores, float("nan")))
     tried = [[float(i), 1.0] for i in range(5)]
-    of = recipe("sum", tried, choose_on="source")
+    of = recipe("sum", tried)
     merge(of, trained.encoder, trained.runs, tmp_path, dev=[trained.dev])
     assert json.loads((tmp_path / "run.json").read_text())["weights"] == [3.0, 1.0]
     with pytest.raises(ValueError, match=r"no score of the merges on .* is a number"):
@@ -166,7 +164,7 @@ def test_a_score_that_is_not_a_number_never_wins(
 
 def test_the_main_metric_of_the_task_chooses(trained: Trained, tmp_path: Path) -> None:
     tried = [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [5.0, -4.0]]
-    of = recipe("sum", tried, choose_on="source").model_copy(update={"metric": "macro-f1"})
+    of = recipe("sum", tried).model_copy(update={"metric": "macro-f1"})
     merge(of, trained.encoder, trained.runs, tmp_path, dev=[trained.dev])
     record = json.loads((tmp_path / "run.json").read_text())
     assert (record["metric"], record["recipe"]["metric"]) == ("macro-f1", "macro-f1")
@@ -175,7 +173,7 @@ def test_the_main_metric_of_the_task_chooses(trained: Trained, tmp_path: Path) -
 
 def test_the_first_of_equal_weights_is_taken(trained: Trained, tmp_path: Path) -> None:
     tried = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
-    merge(recipe("average", tried, choose_on="source"), trained.encoder, trained.runs, tmp_path, dev=[trained.dev])
+    merge(recipe("average", tried), trained.encoder, trained.runs, tmp_path, dev=[trained.dev])
     record = json.loads((tmp_path / "run.json").read_text())
     scores = [each["score"] for each in record["tried"]]
     assert scores[0] == scores[2] and record["weights"] == tried[scores.index(max(scores))]

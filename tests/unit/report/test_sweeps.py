@@ -83,6 +83,11 @@ def test_the_next_best_of_a_metric_whose_lower_values_are_better_is_the_lowest()
     assert row["Dev score"] == "perplexity 4.0 (next: 6.0)"
 
 
+def test_the_next_best_is_a_number_if_another_training_diverged() -> None:
+    [row] = sweeps.table([choice({"lr": (1, 2, 3)}, [9.0, float("nan"), 6.0])]).to_dict("records")
+    assert row["Dev score"] == "f1 9.0 (next: 6.0)"
+
+
 def test_an_oracle_is_marked_in_the_table_and_in_the_picture() -> None:
     oracle = choice({"lr": (1, 2)}, [2.0, 1.0], choose_on="target", dev=["sw", "yo"], ties=2)
     [row] = sweeps.table([oracle]).to_dict("records")

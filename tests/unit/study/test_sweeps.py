@@ -121,10 +121,7 @@ def test_a_choice_comes_back_from_its_path_and_another_is_refused(tmp_path: Path
         assert Choice.parse(choice.path) == choice and choice.problem(plan) is None
     assert len(plan.choices) == 2
     problem = Choice("s", "rt", "mini", "full-ft", "en").problem(plan)
-    assert problem == (
-        "no entry of `sweep` is for such runs; there is, for instance, results/s/choices/rt/mini/bitfit/en.json, "
-        "results/s/choices/rt/mini/bitfit/fr.json"
-    )
+    assert problem == "no entry of `sweep` is for such runs"
 
 
 def test_runs_begin_with_the_winner_of_an_earlier_task(tmp_path: Path) -> None:
@@ -168,32 +165,32 @@ def test_variants_cost_a_training_each_and_a_run_that_is_taken_none(tmp_path: Pa
 @pytest.mark.parametrize(
     ("entry", "place", "message"),
     [
-        ("{set: {learning_rate: [1, 2]}}", "sweep.0.set", "unknown setting 'learning_rate'"),
+        ("{set: {learning_rate: [1, 2]}}", "sweep.0.set", "unknown key 'learning_rate'"),
         (
             "{set: {lr: [1.0e-3]}}",
             "sweep.0.set",
-            "lr: a sweep has at least two values, got 1: set a single value in `training`",
+            "lr: must have at least 2 items",
         ),
-        ("{set: {lr: []}}", "sweep.0.set", "lr: a sweep has at least two values, got 0"),
+        ("{set: {lr: []}}", "sweep.0.set", "lr: must have at least 2 items"),
         ("{set: {}}", "sweep.0.set", "at least 1"),
-        ("{set: {epochs: [5, 5.0]}}", "sweep.0.set", "epochs: 5.0 is there twice: remove one"),
+        ("{set: {epochs: [5, 5.0]}}", "sweep.0.set", "epochs: 5 is there twice: leave it out once"),
         ("{set: {lr: [1.0e-3, -1]}}", "sweep.0.set", "lr: must be greater than 0"),
         ("{set: {keep: [best, lst]}}", "sweep.0.set", "'lst'"),
         (
             "{set: {checkpoint_seconds: [5, 6]}}",
             "sweep.0.set",
-            "`checkpoint_seconds` is not swept: it changes no result",
+            "checkpoint_seconds: the setting changes no result",
         ),
-        ("{set: {dev_targets: [en, fr]}}", "sweep.0.set", "`dev_targets` is not swept: scores on different dev sets"),
-        ("{set: {mix_seed: [1, 2]}}", "sweep.0.set", "`mix_seed` is not swept: a seed is not chosen by its score"),
+        ("{set: {dev_targets: [en, fr]}}", "sweep.0.set", "dev_targets: must be a list"),
+        ("{set: {mix_seed: [1, 2]}}", "sweep.0.set", "mix_seed: a seed is not chosen by its score"),
         ("{set: {lr: [1.0e-3, 1.0e-2]}, seeds: [1, 1]}", "sweep.0.seeds", "a seed is there twice among 1, 1"),
         ("{when: {method: bitfitt}, set: {lr: [1, 2]}}", "sweep.0.when.method", "did you mean 'bitfit'?"),
         ("{when: {method: text}, set: {lr: [1, 2]}}", "sweep.0.when", "no grid has runs that match"),
         ("{when: {source: de}, set: {lr: [1, 2]}}", "sweep.0.when", "no grid has runs that match"),
         (
             "{when: {task: mlm}, set: {lr: [1, 2]}}",
-            "sweep.0.when.task",
-            "runs of mlm are MLM runs, whose settings are not swept",
+            "sweep.0.when",
+            "no grid has runs that match, except MLM runs, which are not swept",
         ),
         (
             "{set: {lr: [1, 2]}, choose_on: target}",
@@ -306,7 +303,7 @@ def test_a_run_for_one_target_begins_with_the_winner_on_its_source(tmp_path: Pat
 
 
 def test_a_setting_of_runs_for_one_target_is_not_swept(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="`shots` is not swept: only the variants of a grid are for one target each"):
+    with pytest.raises(ValueError, match=r"sweep.0.set.shots: only the variants of a grid are for one target each"):
         planned(tmp_path, with_sweep("{set: {shots: [1, 2]}}"))
 
 

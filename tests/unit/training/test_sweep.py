@@ -118,6 +118,6 @@ def test_a_run_that_is_not_given_is_named() -> None:
 
 
 def test_a_damaged_choice_says_what_to_delete() -> None:
-    Path("choice.json").write_text('{"chosen": {}}')
-    with pytest.raises(Damaged, match=r"choice.json is damaged .it lacks choose_on, seeds, set, tried.: delete it"):
+    Path("choice.json").write_text('{"chosen": {')
+    with pytest.raises(Damaged, match=r"choice.json is damaged .*: delete it"):
         read_choice(Path("choice.json"))
