@@ -130,21 +130,20 @@ _DENOMINATORS = {"f1": [_GOLD, _PREDICTED], "precision": [_PREDICTED], "recall":
 
 
 def averaged(average: str, measure: str, counts: Array) -> Array:
-    """The F1, precision or recall of matrices, [..., classes, 3].
+    """The F1, precision or recall of matrices, [..., classes, 3 or 4].
 
     Args:
-        average: `micro` (of the sum of the classes), `macro` (the mean over the classes with gold or predicted cases),
-            `annotated` (the mean over the classes with which examples are annotated), or `weighted` (the mean weighted by
-            the gold cases).
+        average: `micro` (of the sum of the classes), `macro` (the mean over the classes with which examples are annotated,
+            or else with gold or predicted cases), or `weighted` (the mean weighted by the gold cases).
     """
     columns = _DENOMINATORS[measure]
     numerators, denominators = len(columns) * counts[..., _RIGHT], counts[..., columns].sum(-1)
     if average == "micro":
         return _quotient(numerators.sum(-1), denominators.sum(-1))
-    present = counts[..., [_GOLD, _PREDICTED]].real.sum(-1) > 0
-    weights = counts[..., _GOLD] if average == "weighted" else present
-    if average == "annotated":
-        weights = counts[..., _ANNOTATED].real > 0
+    if average == "weighted":
+        weights = counts[..., _GOLD]
+    else:
+        weights = counts[..., [_ANNOTATED] if counts.shape[-1] > _ANNOTATED else [_GOLD, _PREDICTED]].real.sum(-1) > 0
     return _quotient((weights * _quotient(numerators, denominators)).sum(-1), weights.sum(-1))
 
 
@@ -169,36 +168,24 @@ def measure(
         follows: the function of a library with the same result.
     """
     which = {None: "", True: ", of the label", False: ", without the label"}[only]
-    text = f"xlgrid.heads.classification: {average.replace('annotated', 'macro')} {of} of {cases.noun}, as {follows}{which}"
+    text = f"xlgrid.heads.classification: {average} {of} of {cases.noun}, as {follows}{which}"
     return OfCounts(name, text, partial(averaged, average, of), cases, only, is_reported=is_reported)
 
 
-def measures(cases: Cases, follows: str, micro: str | None = None, macro: str = "macro") -> list[OfCounts]:
+def measures(cases: Cases, follows: str, micro: str | None = None) -> list[OfCounts]:
     """The averages of F1, precision and recall, and those of each class.
 
     Args:
         follows: a function of a library for each measure, as a pattern with the `{measure}` and the `{average}`.
         micro: the beginning of the names of micro averages; None: only that of F1, where the three are equal.
-        macro: the average that is called macro.
     """
-    averages = [("f1", "micro", "micro-" if micro is None else micro)]
-    averages += [(of, "micro", micro) for of in ("precision", "recall") if micro is not None]
-    averages += [(of, average, f"{average}-") for average in ("macro", "weighted") for of in _DENOMINATORS]
-    means = [
-        measure(
-            beginning + of,
-            macro if average == "macro" else average,
-            of,
-            cases,
-            follows.format(measure=of, average=average),
-        )
-        for of, average, beginning in averages
+    means = [("micro-f1", "micro", "f1")] if micro is None else [(micro + of, "micro", of) for of in _DENOMINATORS]
+    means += [(f"{average}-{of}", average, of) for average in ("macro", "weighted") for of in _DENOMINATORS]
+    of_each = [(of + LABEL, of, follows.format(measure=of, average=None)) for of in _DENOMINATORS]
+    return [
+        *(measure(name, mean, of, cases, follows.format(measure=of, average=mean)) for name, mean, of in means),
+        *(measure(name, "micro", of, cases, text, only=True) for name, of, text in of_each),
     ]
-    of_each = [
-        measure(of + LABEL, "micro", of, cases, follows.format(measure=of, average=None), only=True)
-        for of in _DENOMINATORS
-    ]
-    return [*means, *of_each]
 
 
 def counted(examples: Array, gold: Array, predicted: Array, shape: tuple[int, int]) -> Array:

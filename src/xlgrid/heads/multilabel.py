@@ -1,20 +1,18 @@
 """The head `multilabel`, which predicts any number of labels for an input of one or two segments."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from xlgrid.base.arrays import Ints
-from xlgrid.base.settings import Strict
 from xlgrid.heads.classification import Cases, measures
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.forms import Normalized, in_form
 from xlgrid.heads.head import TaskColumns, written
-from xlgrid.heads.metrics import Metric, Outcome, Ratio, Share
+from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.sequence import SequenceHead, check_names
 from xlgrid.heads.tokens import Tokens
 
@@ -37,37 +35,8 @@ def _of_sets(outcomes: Sequence[Any], labels: tuple[str, ...]) -> np.ndarray:
 SETS = Cases("labels of rows", lambda labels: labels, _of_sets)
 
 
-def _shared(outcome: list[list[int]]) -> Share:
-    gold, predicted = map(set, outcome[:2])
-    return len(gold & predicted) / (len(gold | predicted) or 1), 1
-
-
-def _ratio(name: str, share: Callable[[Any], Share], text: str) -> Ratio:
-    return Ratio(name, f"xlgrid.heads.multilabel: {text}", share, is_reported=False)
-
-
-def _metrics() -> tuple[Metric, ...]:
-    """The metrics, macro F1 first."""
-    follows = (
-        "scikit-learn's {measure}_score(average={average!r}, zero_division=0) of a column for each annotated label"
-    )
-    means = {each.name: each for each in measures(SETS, follows, "micro-", "annotated")}
-    main = means.pop("macro-f1")
-    jaccard = "mean over rows, as scikit-learn's jaccard_score(average='samples', zero_division=0)"
-    return (
-        replace(main, is_reported=True),
-        *means.values(),
-        _ratio(
-            "exact-match", lambda outcome: (float(outcome[0] == outcome[1]), 1), "rows with exactly their labels / all"
-        ),
-        _ratio("jaccard", _shared, jaccard),
-    )
-
-
-class Decision(Strict):
-    """The options of a task with several labels for a row."""
-
-    threshold: float = Field(0.5, gt=0, lt=1, description="the least probability of a label that is predicted")
+_FOLLOWS = "scikit-learn's {measure}_score(average={average!r}, zero_division=0) of a column for each annotated label"
+_MEASURES = measures(SETS, _FOLLOWS, "micro-")
 
 
 class MultilabelHead(SequenceHead):
@@ -84,9 +53,11 @@ class MultilabelHead(SequenceHead):
     """
 
     name = "multilabel"
-    all_metrics: ClassVar[tuple[Metric, ...]] = _metrics()
+    all_metrics: ClassVar[tuple[Metric, ...]] = (
+        *(replace(each, is_reported=True) for each in _MEASURES if each.name == "macro-f1"),
+        *(each for each in _MEASURES if each.name != "macro-f1"),
+    )
     allows_smoothing = False
-    options = Decision
 
     def check_columns(self, table: "pa.Table", task: TaskColumns, where: str) -> list[str]:
         if task.target in table.column_names or not {*task.labels} & {*table.column_names}:
@@ -141,12 +112,7 @@ class MultilabelHead(SequenceHead):
 
     def label_counts(self, table: "pa.Table", task: TaskColumns) -> Counter[str]:
         rows = table[task.target].to_pylist()
-        return Counter(
-            {
-                name: sum(value or 0 for value in of_label)
-                for name, of_label in zip(task.labels, zip(*rows, strict=True), strict=True)
-            }
-        )
+        return Counter({name: sum(row[at] or 0 for row in rows) for at, name in enumerate(task.labels)})
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         import pyarrow as pa
@@ -155,18 +121,16 @@ class MultilabelHead(SequenceHead):
         kind = table.schema.field(task.target).type
         if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
             raise ValueError(f"{where}, column {task.target!r} is of type {kind}: expected a list of labels")
-        rows = [*enumerate(table[task.target].to_pylist(), start=first_row)]
-        for row, values in rows:
+        rows = table[task.target].to_pylist()
+        # If `labelled` does not know one of the labels, it leaves all of them as names.
+        for row, values in enumerate(rows, start=first_row):
             for name in values:
                 if isinstance(name, str):
                     check_names([name], task, where, row)
-        for row, values in rows:
-            if len(values) != len(task.labels) or not {*values} <= {0, 1, None}:
-                # If `labelled` does not know one of the labels, it leaves all of them as names.
-                raise ValueError(
-                    f"{where}, row {row}, column {task.target!r}: expected 1, 0 or nothing for each label, got {values}; "
-                    "fetch the data again"
-                )
+        if any(len(values) != len(task.labels) or not {*values} <= {0, 1, None} for values in rows):
+            raise ValueError(
+                f"{where}, column {task.target!r}: expected 1, 0 or nothing for each label; fetch the data again"
+            )
 
     def fields(self) -> list["pa.Field"]:
         import pyarrow as pa
@@ -196,8 +160,7 @@ class MultilabelHead(SequenceHead):
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
     ) -> list[Any]:
         logits, labels = self.scores(model, batch)
-        threshold = Decision.model_validate(tokens.options).threshold
-        predicted = (logits.float().sigmoid() >= threshold).cpu().numpy()
+        predicted = (logits >= 0).cpu().numpy()
         return _outcomes(labels.view(predicted.shape).cpu().numpy(), predicted)
 
     def chance(self, tokens: Tokens) -> dict[str, float]:

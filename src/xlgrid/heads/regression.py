@@ -39,10 +39,6 @@ def spearman(outcomes: Numbers) -> float:
     return pearson(rankdata(outcomes, axis=0))
 
 
-def _rmse(outcomes: Numbers) -> float:
-    return float(np.sqrt(((outcomes[:, 0] - outcomes[:, 1]) ** 2).mean()))
-
-
 _TEXT = "xlgrid.heads.regression: {} of gold and predicted numbers"
 METRICS: tuple[Metric, ...] = (
     OfAll("spearman", _TEXT.format("rank correlation") + " times 100, as scipy's spearmanr; 0 of a constant", spearman),
@@ -52,14 +48,6 @@ METRICS: tuple[Metric, ...] = (
         _TEXT.format("mean squared difference"),
         lambda outcome: ((outcome[0] - outcome[1]) ** 2, 1),
         scale=1,
-        unit="",
-        higher_is_better=False,
-        is_reported=False,
-    ),
-    OfAll(
-        "rmse",
-        _TEXT.format("root of the mean squared difference"),
-        _rmse,
         unit="",
         higher_is_better=False,
         is_reported=False,
@@ -137,7 +125,7 @@ class RegressionHead(Head):
         return [[*pair] for pair in zip(tokens.columns["label"][rows].tolist(), values.tolist(), strict=True)]
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
-        """The errors if the mean is predicted for all rows; correlations are then 0."""
+        """The scores if the mean is predicted for all rows."""
         gold = np.asarray(tokens.columns["label"], float)
         outcomes = [[value, float(gold.mean())] for value in gold.tolist()]
         return {each.name: each.score(outcomes) for each in self.all_metrics}

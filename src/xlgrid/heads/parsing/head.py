@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from operator import eq
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, NonNegativeInt
@@ -19,9 +19,9 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.forms import with_values
-from xlgrid.heads.head import Head, TaskColumns, without_labels, written
-from xlgrid.heads.metrics import Metric, Outcome
-from xlgrid.heads.parsing import scores, trees
+from xlgrid.heads.head import Head, TaskColumns, without_labels
+from xlgrid.heads.metrics import Metric, Outcome, Ratio, Share
+from xlgrid.heads.parsing import trees
 from xlgrid.heads.token import TokenHead, windows
 from xlgrid.heads.tokens import Tokens
 
@@ -41,9 +41,6 @@ _NO_HEAD = "None"
 class Parsing(Strict):
     """The options of a task of parsing."""
 
-    words: Literal["mean", "first"] = Field(
-        "mean", description="the vector of a word: the mean over its tokens, or the first of them"
-    )
     arc_size: NonNegativeInt = Field(
         500,
         description="size of the vectors from which the scores of heads are computed (Dozat and Manning 2017: 500); 0: "
@@ -61,6 +58,22 @@ class Tree(NamedTuple):
     relations: list[int]
 
 
+def _attached(outcome: list[list[int]]) -> Share:
+    gold, _, heads, _ = outcome
+    return sum(map(eq, gold, heads)), len(gold)
+
+
+def _labelled(outcome: list[list[int]]) -> Share:
+    heads, relations, *predicted = outcome
+    return sum(map(eq, zip(heads, relations, strict=True), zip(*predicted, strict=True))), len(heads)
+
+
+_TEXT = (
+    "xlgrid.heads.parsing: {} / words, as conll18_ud_eval.py has it for gold words, with punctuation, without subtypes of "
+    "relations"
+)
+
+
 class ParseHead(TokenHead):
     """A dependency tree over a list of words.
 
@@ -72,12 +85,17 @@ class ParseHead(TokenHead):
     training, a word whose head does not fit has no loss. In evaluation, all words that do not fit count as wrong, so
     that scores are over all words of the file, and a cell records their number as `unread`.
 
-    The outcome of a sentence is described in `xlgrid.heads.parsing.scores`.
+    An outcome is `[gold heads, gold relations, predicted heads, predicted relations]`, four lists with a number for each
+    word. The predicted lists have the words that are read. Relations are without their subtypes, so that the scores are
+    those of the evaluation script of CoNLL 2018 (Zeman et al. 2018, section 4.1).
     """
 
     name = "parse"
     modules = ("parser",)
-    all_metrics: ClassVar[tuple[Metric, ...]] = (scores.LAS, scores.UAS, scores.CLAS, scores.OF_RELATION)
+    all_metrics: ClassVar[tuple[Metric, ...]] = (
+        Ratio("las", _TEXT.format("right heads with right relations"), _labelled),
+        Ratio("uas", _TEXT.format("right heads"), _attached),
+    )
     token_columns = (WORD,)
     conllu = ("FORM", "HEAD", "DEPREL")
     options = Parsing
@@ -89,9 +107,8 @@ class ParseHead(TokenHead):
         given = Parsing(**{name: value for name, value in options.items() if name in Parsing.model_fields})
         return _sized(type(self), given.arc_size, given.relation_size)
 
-    def problems(self, task: TaskColumns) -> list[str]:
-        # Relations follow no tagging scheme, which the head `token` would look for.
-        return Head.problems(self, task)
+    # Relations follow no tagging scheme, which the head `token` would look for.
+    problems, label_names, remarks, metrics = Head.problems, Head.label_names, Head.remarks, Head.metrics
 
     def columns(self, task: TaskColumns) -> list[str]:
         return [*task.inputs, HEAD, *filter(None, [task.target])]
@@ -125,19 +142,9 @@ class ParseHead(TokenHead):
     ) -> "pa.ChunkedArray | pa.Array":
         import pyarrow as pa
 
-        if not pa.types.is_list(target.type) or (pa.types.is_integer(target.type.value_type) and not names):
-            return target
-        numbers = {label: number for number, label in enumerate(task.labels)}
-        rows = [row and [names.get(label, label) for label in map(written, row)] for row in target.to_pylist()]
-        known = {
-            label: scores.universal(label) if label not in numbers else label for row in rows for label in row or ()
-        }
-        if not {*known.values()} <= numbers.keys():
-            return pa.array(rows, pa.list_(pa.string()))
-        return pa.array([row and [numbers[known[label]] for label in row] for row in rows], pa.list_(pa.int64()))
-
-    def label_names(self, task: TaskColumns) -> tuple[str, ...]:
-        return task.labels
+        rows = target.to_pylist() if pa.types.is_list(target.type) else []
+        others = {label for row in rows for label in row or () if isinstance(label, str)} - {*task.labels}
+        return super().labelled(target, task, {**{label: _universal(label) for label in others}, **names})
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
@@ -151,9 +158,6 @@ class ParseHead(TokenHead):
                 raise ValueError(f"{place}: {len(heads)} heads for {len(words)} words; give each word one head")
             if problem := trees.problem_of(heads):
                 raise ValueError(f"{place}: {problem}; correct the tree, or leave out the sentence")
-
-    def remarks(self, table: "pa.Table", task: TaskColumns) -> list[str]:
-        return []
 
     def fields(self) -> list["pa.Field"]:
         import pyarrow as pa
@@ -172,11 +176,7 @@ class ParseHead(TokenHead):
                     "the tokenizer has no special token at the beginning or the end of an input, which would stand for "
                     "the root of a tree: use another encoder for this task"
                 )
-            root = numbers.index(NO_WORD)
-            if encoding.options.words == "first":
-                again = [before == number for before, number in pairwise([NO_WORD, *numbers])]
-                numbers = [NO_WORD if is_same else number for is_same, number in zip(again, numbers, strict=True)]
-            numbers[root] = 0
+            numbers[numbers.index(NO_WORD)] = 0
             rows["input_ids"].append([ids[at] for at in first])
             rows["context_length"].append(len(first))
             rows[WORD].append(numbers)
@@ -240,30 +240,33 @@ class ParseHead(TokenHead):
         return [Tree(heads, names[: len(heads)]) for heads, names in zip(chosen, relations, strict=True)]
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Any]) -> list[Outcome]:
+        names = [*map(_universal, tokens.label_names)]
         gold = (_lists(tokens, name, np.arange(len(tokens))) for name in ("heads", "relations"))
-        return [[heads, relations, *tree] for heads, relations, tree in zip(*gold, predictions, strict=True)]
+        return [
+            [
+                heads,
+                [names.index(names[at]) for at in relations],
+                tree.heads,
+                [names.index(names[at]) for at in tree.relations],
+            ]
+            for heads, relations, tree in zip(*gold, predictions, strict=True)
+        ]
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores of a chain in which each word is the head of the next or of the previous one, whichever is better,
         with the most frequent relation."""
         rows = _lists(tokens, "relations", np.arange(len(tokens)))
         [(common, _)] = Counter(label for row in rows for label in row).most_common(1)
-        best: dict[str, float] = {}
+        found = []
         for chain in (lambda size: [*range(size)], lambda size: [*range(2, size + 1), 0]):
-            outcomes = self.outcomes(tokens, [Tree(chain(len(row)), [common] * len(row)) for row in rows])
-            found = self.listed(tokens, outcomes)
-            best = {name: max(score, best.get(name, 0.0)) for name, score in found.items()}
-        return best
+            predicted = [Tree(chain(len(row)), [common] * len(row)) for row in rows]
+            found.append(self.listed(tokens, self.outcomes(tokens, predicted)))
+        return {name: max(scores[name] for scores in found) for name in found[0]}
 
     def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
         words = sum(len(row) for row in _lists(tokens, "heads", np.arange(len(tokens))))
         read = sum(int(_words(tokens, row).max()) for row in range(len(tokens)))
         return {"words": words, "unread": words - read}
-
-    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        """All metrics for relations of UD; otherwise without the one that knows UD's relations of content words."""
-        is_ud = {*map(scores.universal, labels)} <= scores.CONTENT | scores.OTHERS
-        return tuple(each for each in Head.metrics(self, labels) if is_ud or each.name != scores.CLAS.name)
 
 
 @cache
@@ -271,6 +274,11 @@ def _sized(kind: Any, *sizes: int) -> Any:
     head = kind()
     head._sizes = sizes
     return head
+
+
+def _universal(relation: str) -> str:
+    """A relation without its subtype: `nmod` for `nmod:poss`."""
+    return relation.partition(":")[0]
 
 
 def _scored(model: "PreTrainedModel", batch: Mapping[str, Any]) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":

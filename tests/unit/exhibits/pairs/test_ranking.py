@@ -19,7 +19,7 @@ from xlgrid.pairs import pair_values
 
 LANGUAGES = ["en", "de", "fr", "ru", "uk", "he"]
 KNOWN = {code: language(code) for code in LANGUAGES}
-STUDY = SimpleNamespace(pairs={}, languages_used=KNOWN, methods={})
+STUDY = SimpleNamespace(pair_values=lambda name: pair_values(name, {}, KNOWN))
 RANKING = {"kind": "ranking", "title": "Choice", "by": ["great-circle", "same-family"]}
 
 numbers = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=2, max_size=12)

@@ -12,6 +12,7 @@ from exhibit_fixture import EXHIBIT, NAN, grid
 
 from xlgrid.exhibits.drawing import plots
 from xlgrid.languages import language
+from xlgrid.pairs import pair_values
 from xlgrid.pairs.table import PairsFile
 
 LANGUAGES = ["en", "de", "fr", "ru", "uk", "he"]
@@ -24,7 +25,9 @@ def cells(methods: tuple[str, ...] = ("full-ft", "bitfit"), **how: Any) -> pd.Da
 
 def study(**pairs: PairsFile) -> Any:
     languages = {code: language(code) for code in LANGUAGES}
-    return SimpleNamespace(pairs=pairs, languages_used=languages, methods={}, group_facts=lambda _: "")
+    return SimpleNamespace(
+        pairs=pairs, pair_values=lambda name: pair_values(name, pairs, languages), methods={}, group_facts=lambda _: ""
+    )
 
 
 def rendering(spec: dict[str, Any], of: pd.DataFrame, **pairs: PairsFile) -> Any:
