@@ -117,14 +117,13 @@ def tree(labels: Sequence[str], distances: NDArray[np.float64]) -> Tree:
     kept = [*range(len(labels))]
     while kept and (lacking := np.isnan(_off_diagonal(distances, kept)).sum(axis=1)).any():
         kept.pop(int(np.argmax(lacking)))
-    left_out = tuple(label for at, label in enumerate(labels) if at not in kept)
     if len(kept) < 2:
-        return Tree(tuple(labels), None, left_out if len(labels) > 1 else ())
-    links = hierarchy.linkage(
-        squareform(_off_diagonal(distances, kept), checks=False), "average", optimal_ordering=True
-    )
+        return Tree(tuple(labels), None, tuple(labels) if len(labels) > 1 else ())
+    left_out = [label for at, label in enumerate(labels) if at not in kept]
+    near = squareform(_off_diagonal(distances, kept), checks=False)
+    links = hierarchy.linkage(near, "average", optimal_ordering=True)
     leaves = [labels[kept[at]] for at in hierarchy.leaves_list(links)]
-    return Tree((*leaves, *left_out), links, left_out)
+    return Tree((*leaves, *left_out), links, tuple(left_out))
 
 
 def _off_diagonal(distances: NDArray[np.float64], kept: Sequence[int]) -> NDArray[np.float64]:

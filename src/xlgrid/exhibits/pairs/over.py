@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from pydantic import Field
-
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import OfCells
 from xlgrid.languages.sources import NONE, Source
@@ -63,15 +61,11 @@ class OverPairs(OverTables):
     """An exhibit of the scores of pairs of a source and a target.
 
     A cell whose target is a training language of its source says how hard the target is, and not how well the source
-    transfers. Such cells are left out, unless `in_language` is true.
+    transfers. Such cells are left out.
     """
 
-    in_language: bool = Field(
-        False, description="whether cells whose target is a training language of the source count"
-    )
-
     def transfers(self, cells: "pd.DataFrame", *, untrained: bool = False) -> "pd.DataFrame":
-        """The selected cells that count, see `in_language`.
+        """The selected cells whose target is no training language of their source.
 
         Args:
             untrained: whether cells without training count, which have no source.
@@ -83,13 +77,11 @@ class OverPairs(OverTables):
 
         chosen = stats.select(cells, self.select)
         chosen = chosen if untrained else chosen[chosen["source"] != NONE]
-        if not self.in_language:
-            pairs = zip(chosen["source"], chosen["target"], strict=True)
-            chosen = chosen[[target not in Source(source).parts for source, target in pairs]]
+        pairs = zip(chosen["source"], chosen["target"], strict=True)
+        chosen = chosen[[target not in Source(source).parts for source, target in pairs]]
         if chosen.empty:
             raise ValueError(
-                "every selected target is a training language of its source, or has no source: select others, or set "
-                "`in_language: true`"
+                "every selected target is a training language of its source, or has no source: select others"
             )
         return chosen
 
@@ -97,8 +89,7 @@ class OverPairs(OverTables):
         """Sentences about the cells of the exhibit."""
         from xlgrid.exhibits.drawing import sheet as printing
 
-        left_out = "Cells whose target is a training language of their source are left out."
-        return [*printing.about(cells), *([] if self.in_language else [left_out])]
+        return [*printing.about(cells), "Cells whose target is a training language of their source are left out."]
 
     def table(self, axis: str, lines: Iterable[Line], notes: Iterable[str]) -> "Sheet":
         """A table with some lines, whose names are of an axis."""

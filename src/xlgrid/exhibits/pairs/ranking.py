@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # The row that chooses a source at random: the expectation over all orders of the sources.
 RANDOM = "random"
+# The relevance of the best source; the next one has one less, and so on to 0 (Lin et al. 2019).
+TOP = 10
 
 
 class Ranking(OverPairs, Compared):
@@ -38,9 +40,6 @@ class Ranking(OverPairs, Compared):
     kind: Literal["ranking"] = "ranking"
     by: tuple[str, ...] = Field(min_length=1, description="tables of `pairs`, or built-in ones, which choose sources")
     k: int = Field(3, ge=1, description="the length of the ranking that NDCG@k looks at")
-    top: int = Field(
-        10, ge=1, le=50, description="the best source has this relevance, the next one less, and so on to 0"
-    )
     is_table: ClassVar[bool] = False
 
     @property
@@ -85,7 +84,7 @@ class Ranking(OverPairs, Compared):
         unranked, valueless = int(entries["good"].isna().sum()), int(entries[[*self.by]].isna().any(axis=1).sum())
         notes = [
             *self.about(chosen),
-            f"Means over {judged} targets. NDCG@{self.k} in percent, with the relevance {self.top} for the best source; "
+            f"Means over {judged} targets. NDCG@{self.k} in percent, with the relevance {TOP} for the best source; "
             "regret: the score of the best source minus that of the nearest one.",
             *without("targets have fewer than two sources with a score and all values", targets - judged, targets),
             *without("means lack all of their seeds", unranked, len(entries)),
@@ -112,7 +111,7 @@ class Ranking(OverPairs, Compared):
         """NDCG and regret of one table and target, from the columns `source`, `good`, and `name` (higher is nearer)."""
         good, near = sources["good"].to_numpy(float), sources[name].to_numpy(float)
         rank = (good[:, None] < good[None]).sum(axis=1)
-        gains = 2.0 ** np.maximum(0, self.top - rank) - 1
+        gains = 2.0 ** np.maximum(0, TOP - rank) - 1
         nearest = near == near.max()
         names = sources["source"].to_numpy()
         return {

@@ -89,10 +89,9 @@ def test_a_mean_without_a_seed_is_left_out_and_said() -> None:
     assert expected["slope"].iloc[0] == pytest.approx(slope * expected["per"].iloc[0], rel=1e-9)
 
 
-def test_cells_in_the_training_language_count_only_if_asked() -> None:
-    of = cells()
-    assert len(rendering({}, of).data) == 60
-    assert len(rendering({"in_language": True}, of).data) == 72
+def test_cells_in_the_training_language_do_not_count() -> None:
+    drawn = rendering({}, cells())
+    assert len(drawn.data) == 60 and "Cells whose target is a training language of their source" in drawn.sheet.notes
 
 
 def test_cells_without_training_have_no_source_and_no_point() -> None:
