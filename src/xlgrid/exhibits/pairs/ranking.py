@@ -1,6 +1,6 @@
 """Which source for which target: how well values of pairs, such as distances, choose a source; donors and recipients."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,11 @@ class Ranking(OverPairs, Compared):
     def coined_names(self) -> dict[str, list[str]]:
         return {"method": [*self.by, RANDOM]}
 
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        yield from super().problems(study, axes)
+        if RANDOM in self.by:
+            yield f"by: {RANDOM} is a random order in rankings: give the table another name"
+
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd
 
@@ -58,17 +63,18 @@ class Ranking(OverPairs, Compared):
         chosen, order = self.transfers(cells), [*self.by, RANDOM]
         entries = stats.entries(chosen, ["source"], "target").rename(columns={"column": "target"})
         metrics = list(dict.fromkeys(chosen["metric"]))
+        near = pd.DataFrame(index=entries.index)
         for name in self.by:
             table = study.pair_values(name)
-            near = np.array(table.of(entries["source"], entries["target"]))
-            entries[name] = -near if table.lowest_is_nearest else near
-        entries[RANDOM] = 0.0
+            values = np.array(table.of(entries["source"], entries["target"]))
+            near[name] = -values if table.lowest_is_nearest else values
+        near[RANDOM] = 0.0
         entries["good"] = entries["mean"] if units.higher_is_better(metrics) else -entries["mean"]
-        by_target = entries.dropna(subset=["good", *self.by]).groupby("target", sort=False)
+        ranked = entries[entries["good"].notna() & near.notna().all(axis=1)]
         found = [
-            {"what": "choice", "by": name, "target": target} | self._choice(sources, name)
+            {"what": "choice", "by": name, "target": target} | self._choice(sources, near.loc[sources.index, name])
             for name in order
-            for target, sources in by_target
+            for target, sources in ranked.groupby("target", sort=False)
             if len(sources) > 1
         ]
         of_choice = ["what", "by", "target", "sources", "nearest", "best", "ndcg", "regret"]
@@ -81,7 +87,7 @@ class Ranking(OverPairs, Compared):
         for name, row in zip(order, means.to_dict("records"), strict=True):
             texts = {str(head): shown(value, self.digits) for head, value in row.items()}
             lines.append(Line(name, texts, judged, targets, "targets"))
-        unranked, valueless = int(entries["good"].isna().sum()), int(entries[[*self.by]].isna().any(axis=1).sum())
+        unranked, valueless = int(entries["good"].isna().sum()), int(near.isna().any(axis=1).sum())
         notes = [
             *self.about(chosen),
             f"Means over {judged} targets. NDCG@{self.k} in percent, with the relevance {TOP} for the best source; "
@@ -107,16 +113,15 @@ class Ranking(OverPairs, Compared):
         draw = partial(ranking, choices, donors, recipients, order, unit=unit, title=self.title)
         return Rendering(sheet, data, draw, behind)
 
-    def _choice(self, sources: "pd.DataFrame", name: str) -> dict[str, Any]:
-        """NDCG and regret of one table and target, from the columns `source`, `good`, and `name` (higher is nearer)."""
-        good, near = sources["good"].to_numpy(float), sources[name].to_numpy(float)
+    def _choice(self, sources: "pd.DataFrame", values: "pd.Series[float]") -> dict[str, Any]:
+        """NDCG and regret of one table and target: the columns `source` and `good`, and the values (higher is nearer)."""
+        good, near, names = sources["good"].to_numpy(float), values.to_numpy(float), sources["source"].to_numpy()
         rank = (good[:, None] < good[None]).sum(axis=1)
         gains = 2.0 ** np.maximum(0, TOP - rank) - 1
         nearest = near == near.max()
-        names = sources["source"].to_numpy()
         return {
             "sources": len(sources),
-            "nearest": " ".join(names[nearest]) if name != RANDOM else "",
+            "nearest": " ".join(names[nearest]) if values.name != RANDOM else "",
             "best": " ".join(names[good == good.max()]),
             "ndcg": 100 * ndcg(gains, near, self.k),
             "regret": float(good.max() - good[nearest].mean()),
