@@ -205,7 +205,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     configs(root, "commul/universal_dependencies", ["en_ewt", "en_gum", "fr_gsd"], three, ud, UD)
     configs(root, "AmazonScience/massive", ["en-US", "sw-KE"], three, massive, MASSIVE)
     configs(root, "facebook/belebele", ["eng_Latn", "swh_Latn"], ["test"], belebele)
-    configs(root, "rajpurkar/squad", ["plain_text"], ["train", "validation"], squad, language=["en"])
+    stated = [{"name": "train", "num_examples": 87599}, {"name": "validation", "num_examples": 10570}]
+    info = {"config_name": "plain_text", "splits": stated}
+    configs(root, "rajpurkar/squad", ["plain_text"], ["train", "validation"], squad, language=["en"], dataset_info=info)
     script(root, "juletxara/xstory_cloze")
     for code in ("en", "eu"):
         for split in ("train", "eval"):
@@ -280,6 +282,7 @@ def test_comments_say_what_was_seen(answers: Any) -> None:
         and "Runs train on yo, which has most training examples (yo: 6,876, sw: 6,593, ha: 5,716)" in text
     )
     assert "examples: {train: 6876, dev: 9, test: 9}" in text
+    assert task(answers["squad"])["examples"] == {"train": 87599, "dev": 87599, "test": 10570}
     assert task(answers["ner"])["labels"] == TAGS and answers["ner"]["cells"] == 18
     assert "# en could also be en_gum" in answers["ud"]["text"]
     assert "--inputs headline" in answers["news"]["text"] and "--target scenario" in answers["massive"]["text"]

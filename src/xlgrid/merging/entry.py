@@ -1,12 +1,12 @@
 """The key `merge` of a method in a study: which runs are merged, and how."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, PositiveInt, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, PositiveInt, ValidationError, model_validator
 
 from xlgrid.base.names import among
 from xlgrid.base.settings import Name, Seed, Strict, plainly
@@ -127,26 +127,31 @@ class Merge(DerivedRuns, Strict):
     of: list[Members] = Field(min_length=1, description="the runs that are merged")
     weights: list[float] | Annotated[list[list[float]], Field(min_length=2)] | None = Field(
         None,
-        validate_default=True,
         description="a weight for each entry of `of`, which the runs of the entry share in equal parts; absent: equal weights, "
         "for average, ties and fisher; a list of such lists: the one with the best score on the dev set of the source is taken",
     )
 
-    @field_validator("weights")
-    @classmethod
-    def _one_weight_each(cls, weights: Any, others: ValidationInfo) -> Any:
-        if {"by", "options", "of"} <= others.data.keys():
-            operation, count = _operation(others.data["by"], others.data["options"]), len(others.data["of"])
-            for each in _candidates(weights):
-                if each is not None and len(each) != count:
-                    raise ValueError(f"there are {len(each)} weights for {count} entries of `of`: write as many")
-                operation.weigh(each, count)
-        return weights
+    @model_validator(mode="after")
+    def _one_weight_each(self) -> Self:
+        for weights in self.tried:
+            if weights is not None and len(weights) != len(self.of):
+                raise ValueError(f"there are {len(weights)} weights for {len(self.of)} entries of `of`: write as many")
+            self.operation.weigh(weights, len(self.of))
+        return self
 
     @cached_property
     def operation(self) -> Operation:
         """The operation with its options."""
-        return _operation(self.by, self.options)
+        try:
+            return ALL_OPERATIONS.find(self.by).model_validate(self.options)
+        except ValidationError as error:
+            raise ValueError(f"options of {self.by}: {plainly(error)}") from None
+
+    @property
+    def tried(self) -> list[list[float] | None]:
+        """The lists of weights that are tried; a single one is taken without a trial."""
+        weights: Any = self.weights
+        return weights if weights and isinstance(weights[0], list) else [weights]
 
     @property
     def methods(self) -> list[str]:
@@ -157,7 +162,7 @@ class Merge(DerivedRuns, Strict):
         groups = [members.of(run, study) for members in self.of]
         members = [member for group in groups for member in group]
         results: list[dict[Run, float]] = []
-        for stated in _candidates(self.weights):
+        for stated in self.tried:
             if not all(groups):
                 # `mistakes` tells that there are too few sources near the target.
                 return [dict.fromkeys(members, 0.0)]
@@ -172,12 +177,11 @@ class Merge(DerivedRuns, Strict):
         return [*self.weighed(run, study)[0]]
 
     def evaluated(self, run: "Run", plan: "Plan") -> "list[Tokens]":
-        tried = len(_candidates(self.weights))
-        if tried == 1:
+        if len(self.tried) == 1:
             return []
         [tokens, *_] = run.tokens(plan, "dev")
         second = run.second_language(plan)
-        return [replace(tokens, language=accompanied(part, second)) for part in run.source.parts] * tried
+        return [replace(tokens, language=accompanied(part, second)) for part in run.source.parts] * len(self.tried)
 
     def inputs(self, run: "Run", plan: "Plan") -> dict[str, str | list[str]]:
         members = self.runs(run, plan.study)
@@ -260,23 +264,6 @@ class Merge(DerivedRuns, Strict):
                 f"merge.weights: the weights of the runs with a head for task {run.task} add up to {of_heads:g} in {run.folder}, "
                 "and must add up to more than 0: add runs of the task, or change their weights"
             )
-
-
-def _operation(by: str, options: Mapping[str, Any]) -> Operation:
-    """The operation with this name and these options.
-
-    Raises:
-        ValueError: there is no such operation, or it has no such options.
-    """
-    try:
-        return ALL_OPERATIONS.find(by).model_validate(options)
-    except ValidationError as error:
-        raise ValueError(f"options of {by}: {plainly(error)}") from None
-
-
-def _candidates(weights: Any) -> list[list[float] | None]:
-    """The lists of weights that are tried; a single one is taken without a trial."""
-    return weights if weights and isinstance(weights[0], list) else [weights]
 
 
 def has_head(task: str, study: "Study") -> bool:

@@ -40,7 +40,7 @@ def merge(
     The arithmetic is in float64, and the results are stored in float32.
 
     Args:
-        recipe: the recipe of the merged run, whose `derived` says how the runs are merged.
+        recipe: that of the merged run, whose `derived` says how the runs are merged.
         encoder: the folder of the encoder.
         runs: the folders of the runs, in the order of the recipe.
         folder: the folder of the merged run.

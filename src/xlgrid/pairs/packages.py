@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from itertools import combinations, permutations
 from pathlib import Path
@@ -14,8 +15,8 @@ from xlgrid.languages import Language
 from xlgrid.languages.iso import standard
 from xlgrid.pairs.table import COLUMNS
 
-# The distances of languages a and b, without those that the package does not know; and the languages it does not know.
-Distances = tuple[Mapping[tuple[str, str], float], list[str]]
+# (a, b) -> the distance of languages a and b, for those that the package knows.
+Distances = Mapping[tuple[str, str], float]
 
 
 class Package(NamedTuple):
@@ -30,18 +31,14 @@ class Package(NamedTuple):
 def _urielplus(module: Any, languages: Sequence[Language], kind: str, data: Path | None) -> Distances:
     """URIEL+ (Khan et al. 2025) knows languages by their codes of three letters, and has -1 for a missing distance."""
     base = module.URIELPlus()
-    codes = {each.code: known.codes[-1] for each in languages if (known := standard(each.code))}
     # All of its tables have the same languages.
-    codes = {code: name for code, name in codes.items() if name in set(base.langs[0])}
+    of_three = {each.code: known.codes[-1] for each in languages if (known := standard(each.code))}
+    codes = {code: name for code, name in of_three.items() if name in set(base.langs[0])}
     if len(codes) < 3:
         raise ValueError(f"urielplus knows {len(codes)} of the languages ({', '.join(codes)}): name three or more")
     matrix = base.new_distance(kind, [*codes.values()])
-    found = {
-        (one, other): float(matrix[i][j])
-        for (i, one), (j, other) in combinations(enumerate(codes), 2)
-        if matrix[i][j] >= 0
-    }
-    return found, [each.code for each in languages if each.code not in codes]
+    pairs = combinations(enumerate(codes), 2)
+    return {(one, other): float(matrix[i][j]) for (i, one), (j, other) in pairs if matrix[i][j] >= 0}
 
 
 def _qwals(module: Any, languages: Sequence[Language], kind: str, data: Path | None) -> Distances:
@@ -56,17 +53,13 @@ def _qwals(module: Any, languages: Sequence[Language], kind: str, data: Path | N
     for each in languages:
         # WALS has names, and qwals knows codes of two letters.
         for name in (each.code, each.name) if len(each.code) == 2 else (each.name,):
-            try:
+            with suppress(ValueError):
                 names.setdefault(each.code, calculator.resolve_language(name))
-            except ValueError:
-                continue
     found = {}
     for one, other in combinations(names, 2):
-        try:
+        with suppress(ValueError):
             found[one, other] = float(calculator.distance(names[one], names[other], method=kind))
-        except ValueError:
-            continue
-    return found, [each.code for each in languages if each.code not in names]
+    return found
 
 
 _OF_URIEL = ("featural", "syntactic", "phonological", "inventory", "morphological", "genetic", "geographic", "script")
@@ -95,12 +88,12 @@ def write(package: str, languages: Sequence[Language], kind: str | None, data: P
         raise ValueError(
             f"the package {package} is missing ({error}): `pip install {package}`, then run the same command again"
         ) from None
-    found, strangers = entry.distances(module, languages, kind, data)
+    found = entry.distances(module, languages, kind, data)
     both = {**found, **{(other, one): value for (one, other), value in found.items()}}
     pairs = [*permutations([each.code for each in languages], 2)]
     text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerows([COLUMNS, *((*pair, both.get(pair, "")) for pair in pairs)])
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *((*pair, both.get(pair, "")) for pair in pairs)])
     write_text(output, text.getvalue())
-    lacking = f"; it does not know {', '.join(strangers)}" if strangers else ""
-    return f"{len(both)} of {len(pairs)} pairs have a value, the {kind} distance of {package}{lacking}"
+    without = [each.code for each in languages if not any(each.code in pair for pair in found)]
+    none = f", and {', '.join(without)} {'have' if len(without) > 1 else 'has'} none" if without else ""
+    return f"{len(both)} of {len(pairs)} pairs have a value, the {kind} distance of {package}{none}"

@@ -1,7 +1,7 @@
 """How diverse the languages of a study are, as far as facts show that xlgrid has."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from itertools import combinations
 from math import exp, log
 
@@ -19,28 +19,25 @@ def effective(groups: Iterable[str]) -> float:
     return exp(-sum(size / total * log(size / total) for size in sizes.values())) if total else 0.0
 
 
-def _counted(things: Collection[object], stem: str, several: str, one: str = "") -> str:
-    return f"{len(things)} {stem}{one if len(things) == 1 else several}"
-
-
 def described(languages: Iterable[Language]) -> str:
     """Sentences about a sample of languages: families, scripts, and two numbers of diversity with their sources."""
     sample = list(languages)
     families, scripts = ([fact for each in sample if (fact := getattr(each, name))] for name in ("family", "script"))
     apart = [distance for pair in combinations(sample, 2) if (distance := great_circle(*pair)) is not None]
-    lacking = len(sample) - len(families)
-    of_unknown = f"; the family of {lacking} is not known" * bool(lacking)
-    said = (
-        f"{_counted(sample, 'language', 's')} of {_counted(set(families), 'famil', 'ies', 'y')} in "
-        f"{_counted(set(scripts), 'script', 's')}{of_unknown}. "
-        f"Effective number of families (exp of Shannon's entropy; Hill 1973): {effective(families):.1f}. "
-    )
+    lacking, pairs = len(sample) - len(families), len(sample) * (len(sample) - 1) // 2
+    unknown = f", and the family of {lacking} language{'s' * (lacking > 1)} is not known" if lacking else ""
+    said = [
+        f"Languages: {len(sample)}.",
+        f"Families: {len(set(families))}{unknown}.",
+        f"Scripts: {len(set(scripts))}.",
+        f"Effective number of families (exp of Shannon's entropy; Hill 1973): {effective(families):.1f}.",
+    ]
     if apart:
-        pairs = len(sample) * (len(sample) - 1) // 2
         share = f", over {len(apart)} of {pairs} pairs" * (len(apart) < pairs)
-        said += f"Mean great-circle distance of two languages{share}: {sum(apart) / len(apart):,.0f} km. "
-    return said + (
+        said.append(f"Mean great-circle distance of two languages{share}: {sum(apart) / len(apart):,.0f} km.")
+    said.append(
         "Families are those of the table above, which may be branches of larger families. These numbers are about "
         "descent and place: they are no typological diversity, as Samardžić et al. (2024) measure it against a sample "
         "of reference."
     )
+    return " ".join(said)

@@ -62,8 +62,7 @@ def read(entry: PairsFile, languages: Mapping[str, Language]) -> dict[tuple[str,
     path, named = Path(entry.file), _naming(languages)
     if not path.is_file():
         raise FileNotFoundError(f"no table of pairs in {path}: write one with the columns {', '.join(COLUMNS)}")
-    values: dict[tuple[str, str], float | None] = {}
-    lines: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, str], tuple[float | None, int]] = {}
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file)
         for column in COLUMNS:
@@ -76,15 +75,15 @@ def read(entry: PairsFile, languages: Mapping[str, Language]) -> dict[tuple[str,
                 value = _number(row["value"] or "")
             except ValueError as error:
                 raise ValueError(f"{where}: {error}") from None
-            for pair in {(source, target), (target, source)} if entry.symmetric else {(source, target)}:
-                if pair in values and values[pair] != value:
+            for pair in ((source, target), (target, source))[: 1 + entry.symmetric]:
+                before, line = found.setdefault(pair, (value, rows.line_num))
+                if before != value:
                     both = ", and `symmetric` takes both directions as one" * entry.symmetric
                     raise ValueError(
-                        f"{where}: {source} {target} has {_shown(value)} here and {_shown(values[pair])} in line "
-                        f"{lines[pair]}{both}: leave out one of the two"
+                        f"{where}: {' '.join(pair)} has {_shown(value)} here and {_shown(before)} in line {line}{both}: "
+                        "leave out one of the two"
                     )
-                values[pair], lines[pair] = value, rows.line_num
-    return {pair: value for pair, value in values.items() if value is not None}
+    return {pair: value for pair, (value, _) in found.items() if value is not None}
 
 
 def is_one_way(values: Mapping[tuple[str, str], float]) -> bool:

@@ -78,7 +78,7 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
         """The number of rows, if it is known."""
         if "local" in place.data:
             return read(code, split).num_rows
-        return place.counts.get((place.names[code][0], place.splits[split]))
+        return place.stated(code, split)
 
     counts = {code: count(code, "train") for code in trained}
     source = max(counts, key=lambda code: (counts[code] or 0, code == "en"))

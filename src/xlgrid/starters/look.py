@@ -29,7 +29,7 @@ class Place(NamedTuple):
         data: the keys of `data` in a study, without `names` and `splits`.
         names: language -> the names of its data, the best one first.
         splits: split of a study -> its name.
-        present: the names of a language and of a split that go together; empty if that is not known.
+        present: the names of a language and of a split that go together.
         why: a sentence on what was found.
         counts: the names of a language and of a split -> the number of rows that the card states.
     """
@@ -43,9 +43,14 @@ class Place(NamedTuple):
     counts: dict[tuple[str, str], int]
 
     def has(self, language: str, split: str) -> bool:
-        """Whether a language has a split, as far as is known."""
+        """Whether a language has a split."""
         pairs = {(name, self.splits.get(split)) for name in (self.names[language][0], "")}
-        return split in self.splits and not (self.present and self.present.isdisjoint(pairs))
+        return not self.present.isdisjoint(pairs)
+
+    def stated(self, language: str, split: str) -> int | None:
+        """The number of rows that the card states; None if it states none."""
+        configuration = self.data.get("name", "default") if "languages" in self.data else self.names[language][0]
+        return self.counts.get((configuration, self.splits[split]))
 
     def entry(self) -> dict[str, Any]:
         """The keys of `data` in a study. `names` has only languages that the data call otherwise."""
@@ -82,22 +87,27 @@ def on_hub(name: str, wanted: Sequence[str] | None) -> Place:
         raise ValueError(f"--task {name}: {error}") from None
     if getattr(answer, "gated", False) and not locks.admits("dataset", name):
         raise ValueError(f"--task {name} is {locks.closed('dataset', name)}")
-    files, data = [sibling.rfilename for sibling in answer.siblings or ()], {"hub": name}
+    files = [sibling.rfilename for sibling in answer.siblings or ()]
     if f"{name.rpartition('/')[2]}.py" not in files:
         return _of_configurations(name, files, answer, wanted)
     try:
         copy = locks.ask("dataset", name, locks.PARQUET_BRANCH, locks.PATIENCE).siblings or ()
     except ValueError:  # There is no copy.
         copy = ()
-    pattern, present = layout((sibling.rfilename for sibling in copy), wanted)
-    why = "The main branch is a script, which is not run; the Hub keeps its data as parquet files on a branch"
-    if pattern:
-        return _place(name, data | {"revision": locks.PARQUET_BRANCH, "files": pattern}, present, wanted, why, answer)
     # `datasets`, which reads other types, reads nothing beside a script.
-    pattern, present = layout((file for file in files if formats.type_of(file) in _OWN), wanted)
-    why = "The main branch is a script, which is not run; the files beside it are read"
-    if pattern:
-        return _place(name, data | {"files": pattern}, present, wanted, why, answer)
+    own = [file for file in files if formats.type_of(file) in _OWN]
+    for branch, every, why in (
+        (
+            {"revision": locks.PARQUET_BRANCH},
+            [each.rfilename for each in copy],
+            "the Hub keeps its data in parquet files on a branch",
+        ),
+        ({}, own, "the files beside it are read"),
+    ):
+        pattern, present = layout(every, wanted)
+        if pattern:
+            data = {"hub": name, **branch, "files": pattern}
+            return _place(name, data, present, wanted, f"The main branch is a script, which is not run; {why}", answer)
     advice = "download the data, and name them with --data"
     raise ValueError(f"--task {name} is a script, which is not run, without files of data beside it: {advice}")
 

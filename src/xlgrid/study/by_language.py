@@ -47,13 +47,11 @@ class ByLanguage(Obtained):
         return f"{name}.{source.data}" if self.is_family else name
 
     def of_languages(self, name: str, languages: Iterable[str]) -> dict[str, Any]:
-        """Name -> encoder, if the entry describes one for each language; otherwise empty.
-
-        Args:
-            languages: those of the study.
-        """
+        """Name -> encoder, for each of the languages of a study; empty if the entry describes a single encoder."""
+        if not self.is_family:
+            return {}
         encoders = {}
-        for code in (self.names if self.origin["place"] == _BRACE else languages) if self.is_family else ():
+        for code in self.names if self.origin["place"] == _BRACE else languages:
             # A tokenizer of the study has the code in its name.
             texts = {"hub": self.names.get(code, code), "path": self.names.get(code, code), "tokenizer": code}
             stated = {key: text for key in texts if (text := getattr(self, key, None))}
@@ -67,15 +65,11 @@ class ByLanguage(Obtained):
         yield from () if self.is_family else super().problems(study, name)  # type: ignore[misc]
 
     def problems_in(self, study: "Study", name: str, grid: str) -> list[str]:
-        if own := [*self._problems_of_each(study, name, grid)] if self.is_family else []:
-            return own
         if not self.is_family:
             return super().problems_in(study, name, grid)  # type: ignore[misc]
-        return [
-            problem
-            for key in self._used(study, name, grid)
-            for problem in study.encoders[key].problems_in(study, key, grid)
-        ]
+        of_family = [*self._problems_of_each(study, name, grid)]
+        used = [] if of_family else self._used(study, name, grid)
+        return of_family + [problem for key in used for problem in study.encoders[key].problems_in(study, key, grid)]
 
     def mistakes_of_packages(self, study: "Study", name: str, grid: str) -> Iterator[str]:
         if not self.is_family:
@@ -88,17 +82,18 @@ class ByLanguage(Obtained):
         return [*dict.fromkeys(self.for_source(name, source) for source in study.sources(study.grids[grid]))]
 
     def _problems_of_each(self, study: "Study", name: str, grid: str) -> Iterator[str]:
-        """Why a grid cannot have an encoder for each language: each run has one of them, that of its only language."""
+        """Why a grid cannot have an encoder for each language: a run has that of its only language."""
         axes, place = study.grids[grid], f"grids.{grid}: encoder {name} is one for each language"
         for source in dict.fromkeys(study.sources(axes)):
             if source == NONE or len(source.parts) > 1 or source.parts[0].is_pair:
                 what = (
-                    "evaluation without training has no source" if source == NONE else f"{source} is not one language"
+                    f"{source} is not one language" if source != NONE else "evaluation without training has no source"
                 )
-                yield f"{place}, and {what}: put it into a grid of its own, whose sources are single languages"
+                yield f"{place}, and {what}: put {name} into a grid of its own, whose sources are single languages"
             elif self.for_source(name, source) not in study.encoders:
-                yield f"{place}, and its `names` has none for {source}: add it, or leave {source} out"
+                yield f"{place}, and its `names` lacks {source}: add it, or leave {source} out"
         for key in axes.method:
-            if study.methods[key].start or study.methods[key].derived:
-                made = "is made from other runs" if study.methods[key].derived else "begins with an MLM run"
+            entry = study.methods[key]
+            if entry.start or entry.derived:
+                made = "is made from other runs" if entry.derived else "begins with an MLM run"
                 yield f"{place}, and method {key} {made}, which may be in another language: leave one of the two out"

@@ -26,13 +26,13 @@ def test_a_sample_has_its_families_scripts_and_mean_distance() -> None:
     known = [language(code) for code in ("en", "de", "ru")]
     apart = [great_circle(known[i], known[j]) or 0 for i, j in ((0, 1), (0, 2), (1, 2))]
     said = described(known)
-    assert said.startswith("3 languages of 2 families in 2 scripts. Effective number of families")
+    assert said.startswith("Languages: 3. Families: 2. Scripts: 2. Effective number of families")
     assert ": 1.9. " in said and f"Mean great-circle distance of two languages: {np.mean(apart):,.0f} km." in said
 
 
 def test_what_is_not_known_is_said() -> None:
     said = described([Language("xx", "X", None, "Latn", "ltr"), language("en"), language("de")])
-    assert "of 1 family in 1 script; the family of 1 is not known." in said and "over 1 of 3 pairs" in said
+    assert "Families: 1, and the family of 1 language is not known." in said and "over 1 of 3 pairs" in said
 
 
 def test_artificial_languages_have_no_distance() -> None:

@@ -61,7 +61,7 @@ def test_language_table_has_each_language_of_pairs_and_mixes_once(cells: pd.Data
 
 def test_the_languages_are_described_as_a_sample(cells: pd.DataFrame) -> None:
     html = report.language_table(LANGUAGES, cells.assign(source="en", target="ar"))
-    assert "<p>2 languages of 2 families in 2 scripts. Effective number of families" in html
+    assert "<p>Languages: 2. Families: 2. Scripts: 2. Effective number of families" in html
 
 
 def test_targets_as_of_a_step_stand_apart(cells: pd.DataFrame) -> None:

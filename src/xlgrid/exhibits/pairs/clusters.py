@@ -48,7 +48,6 @@ class Clusters(OverTables, Heatmap):
 
     kind: Literal["clusters"] = "clusters"  # type: ignore[assignment]
     by: str = Field(SCORES, description="scores, or a table of `pairs` or a built-in one: what the order follows")
-    linkage: Literal["average", "complete", "single"] = Field("average", description="the linkage of clusters")
     blocks: tuple[str, ...] = Field((), max_length=0, description="not for this kind, which has an order of its own")
     other_names: ClassVar[tuple[str, ...]] = (SCORES,)
 
@@ -60,8 +59,8 @@ class Clusters(OverTables, Heatmap):
         rendering = super().of_scores(study, cells, runs)
         assert rendering.draw is not None
         trees = self._trees(rendering.sheet.entries, study)
-        linked = any(tree.links is not None for tree in trees)
-        notes = [rendering.sheet.notes, f"In the order of {f'{self.linkage} linkage by ' * linked}{self.by}."]
+        linked = "average linkage by " * any(tree.links is not None for tree in trees)
+        notes = [rendering.sheet.notes, f"In the order of {linked}{self.by}."]
         for tree, axis in zip(trees, ("sources", "targets"), strict=True):
             what = f"{axis} lack a distance from another language and are last"
             notes += without(what, len(tree.left_out), len(tree.order), tree.left_out)
@@ -80,31 +79,27 @@ class Clusters(OverTables, Heatmap):
             for axis, column in (("source", "source"), ("target", "column"))
         )
         if self.by == SCORES:
-            pairs = zip(entries["source"], entries["column"], strict=True)
-            own = np.array([target in Source(source).parts for source, target in pairs])
-            means = entries.assign(mean=entries["mean"].mask(own)).pivot(
-                index="source", columns="column", values="mean"
-            )
-            known = means.reindex(index=sources, columns=targets).to_numpy(float)
-            return tree(sources, rms(known), self.linkage), tree(targets, rms(known.T), self.linkage)
-        table = self.values(study, self.by)
-
-        def far(axis: Sequence[str]) -> NDArray[np.float64]:
-            values = np.array([table.of([one] * len(axis), axis) for one in axis]).reshape(len(axis), len(axis))
-            with np.errstate(invalid="ignore"):
-                both = np.where(
-                    np.isnan(values), values.T, np.where(np.isnan(values.T), values, (values + values.T) / 2)
-                )
-            return both if table.lowest_is_nearest else np.nanmax(both, initial=0) - both
-
+            means = entries.pivot(index="source", columns="column", values="mean").loc[sources, targets].astype(float)
+            own = [[target in Source(source).parts for target in targets] for source in sources]
+            known = means.mask(np.array(own)).to_numpy()
+            return tree(sources, rms(known)), tree(targets, rms(known.T))
+        table = study.pair_values(self.by)
+        sign = 1 if table.lowest_is_nearest else -1
         if len(sources) == 1:
-            sign = 1 if table.lowest_is_nearest else -1
             values = {target: sign * table.of(sources, [target])[0] for target in targets}
             values |= dict.fromkeys(Source(sources[0]).parts, -inf)
             order = sorted(targets, key=lambda target: (isnan(values[target]), values[target]))
             unknown = tuple(target for target in order if isnan(values[target]))
             return Tree(tuple(sources), None, ()), Tree(tuple(order), None, unknown)
-        return tree(sources, far(sources), self.linkage), tree(targets, far(targets), self.linkage)
+
+        def of_table(axis: Sequence[str]) -> Tree:
+            there = sign * np.array([table.of([one] * len(axis), axis) for one in axis])
+            back = np.where(np.isnan(there.T), there, there.T)
+            both = (np.where(np.isnan(there), back, there) + back) / 2
+            # Similarities are distances from the largest one.
+            return tree(axis, both - min(0, np.nanmin(both, initial=0)))
+
+        return of_table(sources), of_table(targets)
 
 
 def rms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -114,7 +109,7 @@ def rms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sqrt(np.where(shared > 0, np.nansum(apart, axis=2) / np.maximum(shared, 1), np.nan))
 
 
-def tree(labels: Sequence[str], distances: NDArray[np.float64], linkage: str) -> Tree:
+def tree(labels: Sequence[str], distances: NDArray[np.float64]) -> Tree:
     """The clusters of some labels. The label that lacks the most distances is left out first, until none is missing."""
     from scipy.cluster import hierarchy
     from scipy.spatial.distance import squareform
@@ -122,12 +117,13 @@ def tree(labels: Sequence[str], distances: NDArray[np.float64], linkage: str) ->
     kept = [*range(len(labels))]
     while kept and (lacking := np.isnan(_off_diagonal(distances, kept)).sum(axis=1)).any():
         kept.pop(int(np.argmax(lacking)))
-    left_out = tuple(label for at, label in enumerate(labels) if at not in kept)
     if len(kept) < 2:
-        return Tree(tuple(labels), None, left_out if len(labels) > 1 else ())
-    links = hierarchy.linkage(squareform(_off_diagonal(distances, kept), checks=False), linkage, optimal_ordering=True)
+        return Tree(tuple(labels), None, tuple(labels) if len(labels) > 1 else ())
+    left_out = [label for at, label in enumerate(labels) if at not in kept]
+    near = squareform(_off_diagonal(distances, kept), checks=False)
+    links = hierarchy.linkage(near, "average", optimal_ordering=True)
     leaves = [labels[kept[at]] for at in hierarchy.leaves_list(links)]
-    return Tree((*leaves, *left_out), links, left_out)
+    return Tree((*leaves, *left_out), links, tuple(left_out))
 
 
 def _off_diagonal(distances: NDArray[np.float64], kept: Sequence[int]) -> NDArray[np.float64]:

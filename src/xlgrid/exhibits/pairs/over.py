@@ -1,20 +1,29 @@
 """What exhibits over pairs share: the tables that they name, and the mean score of each pair of a source and a target."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from pydantic import Field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import OfCells
 from xlgrid.languages.sources import NONE, Source
-from xlgrid.pairs import PairValues, pair_values
 from xlgrid.pairs.built_in import BUILT_IN
+from xlgrid.pairs.table import PairsFile
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.study.schema import Study
+
+
+class Line(NamedTuple):
+    """A line of a table: its name, column -> text, and of how many of the planned `things` it is."""
+
+    name: str
+    texts: Mapping[str, str]
+    number: int
+    total: int
+    things: str
 
 
 class OverTables(OfCells):
@@ -31,49 +40,32 @@ class OverTables(OfCells):
         """Key of the exhibit -> the tables of pairs that it names."""
         return {}
 
-    @property
-    def _named(self) -> list[str]:
-        return [name for names in self.tables.values() for name in names]
+    def _of_study(self, study: "Study") -> list[PairsFile]:
+        return [study.pairs[name] for names in self.tables.values() for name in names if name in study.pairs]
 
     def files(self, study: "Study", compare: bool = False) -> list[str]:
-        return [
-            *super().files(study, compare),
-            *(study.pairs[name].file for name in self._named if name in study.pairs),
-        ]
+        return [*super().files(study, compare), *(table.file for table in self._of_study(study))]
 
     def settings(self, study: "Study") -> list[str]:
-        of_study = [study.pairs[name].model_dump_json() for name in self._named if name in study.pairs]
         # The built-in tables follow from the facts about languages, and codes of a file from the study's languages.
-        facts = [study.group_facts([])] if self._named else []
-        return [*super().settings(study), *of_study, *facts]
+        facts = [study.group_facts([])] if self.tables else []
+        return [*super().settings(study), *(table.model_dump_json() for table in self._of_study(study)), *facts]
 
     def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from super().problems(study, axes)
         for key, names in self.tables.items():
             yield from among(key, "table of pairs", names, [*self.other_names, *study.pairs, *BUILT_IN])
 
-    def values(self, study: "Study", name: str) -> PairValues:
-        """The values of a table of the study, or of a built-in one.
-
-        Raises:
-            FileNotFoundError, ValueError: see `xlgrid.pairs.pair_values`.
-        """
-        return pair_values(name, study.pairs, study.languages_used)
-
 
 class OverPairs(OverTables):
     """An exhibit of the scores of pairs of a source and a target.
 
     A cell whose target is a training language of its source says how hard the target is, and not how well the source
-    transfers. Such cells are left out, unless `in_language` is true.
+    transfers. Such cells are left out.
     """
 
-    in_language: bool = Field(
-        False, description="whether cells whose target is a training language of the source count"
-    )
-
     def transfers(self, cells: "pd.DataFrame", *, untrained: bool = False) -> "pd.DataFrame":
-        """The selected cells that count, see `in_language`.
+        """The selected cells whose target is no training language of their source.
 
         Args:
             untrained: whether cells without training count, which have no source.
@@ -85,13 +77,11 @@ class OverPairs(OverTables):
 
         chosen = stats.select(cells, self.select)
         chosen = chosen if untrained else chosen[chosen["source"] != NONE]
-        if not self.in_language:
-            pairs = zip(chosen["source"], chosen["target"], strict=True)
-            chosen = chosen[[target not in Source(source).parts for source, target in pairs]]
+        pairs = zip(chosen["source"], chosen["target"], strict=True)
+        chosen = chosen[[target not in Source(source).parts for source, target in pairs]]
         if chosen.empty:
             raise ValueError(
-                "every selected target is a training language of its source, or has no source: select others, or set "
-                "`in_language: true`"
+                "every selected target is a training language of its source, or has no source: select others"
             )
         return chosen
 
@@ -99,8 +89,29 @@ class OverPairs(OverTables):
         """Sentences about the cells of the exhibit."""
         from xlgrid.exhibits.drawing import sheet as printing
 
-        left_out = "Cells whose target is a training language of their source are left out."
-        return [*printing.about(cells), *([] if self.in_language else [left_out])]
+        return [*printing.about(cells), "Cells whose target is a training language of their source are left out."]
+
+    def table(self, axis: str, lines: Iterable[Line], notes: Iterable[str]) -> "Sheet":
+        """A table with some lines, whose names are of an axis."""
+        import pandas as pd
+
+        from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet
+
+        rows = []
+        for name, texts, number, total, things in lines:
+            state = "complete" if number == total else "incomplete" if number else "missing"
+            hover = f"{number} of {total} {things}"
+            rows += [(name, column, text, state, hover) for column, text in texts.items()]
+        entries = pd.DataFrame(rows, columns=[axis, "column", *PRINTED])
+        heads = [(column,) for column in entries["column"].unique()]
+        return Sheet(self.title, self.caption, " ".join(notes), (axis,), heads, entries)
+
+
+def shown(value: float, digits: int) -> str:
+    """A number as text, with a dash for NaN."""
+    from xlgrid.exhibits.drawing.sheet import number
+
+    return number(value, digits) if value == value else "–"
 
 
 def without(what: str, number: int, total: int, examples: Sequence[Any] = ()) -> list[str]:

@@ -1,6 +1,7 @@
 """Which source for which target: how well values of pairs, such as distances, choose a source; donors and recipients."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from xlgrid.exhibits.exhibit import Compared, Rendering
-from xlgrid.exhibits.pairs.over import OverPairs, without
+from xlgrid.exhibits.pairs.over import Line, OverPairs, shown, without
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # The row that chooses a source at random: the expectation over all orders of the sources.
 RANDOM = "random"
+# The relevance of the best source; the next one has one less, and so on to 0 (Lin et al. 2019).
+TOP = 10
 
 
 class Ranking(OverPairs, Compared):
@@ -37,9 +40,6 @@ class Ranking(OverPairs, Compared):
     kind: Literal["ranking"] = "ranking"
     by: tuple[str, ...] = Field(min_length=1, description="tables of `pairs`, or built-in ones, which choose sources")
     k: int = Field(3, ge=1, description="the length of the ranking that NDCG@k looks at")
-    top: int = Field(
-        10, ge=1, le=50, description="the best source has this relevance, the next one less, and so on to 0"
-    )
     is_table: ClassVar[bool] = False
 
     @property
@@ -50,89 +50,120 @@ class Ranking(OverPairs, Compared):
     def coined_names(self) -> dict[str, list[str]]:
         return {"method": [*self.by, RANDOM]}
 
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        yield from super().problems(study, axes)
+        if RANDOM in self.by:
+            yield f"by: {RANDOM} is a random order in rankings: give the table another name"
+
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd
 
-        from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, number
         from xlgrid.results import stats, units
 
-        chosen = self.transfers(cells)
+        chosen, order = self.transfers(cells), [*self.by, RANDOM]
         entries = stats.entries(chosen, ["source"], "target").rename(columns={"column": "target"})
         metrics = list(dict.fromkeys(chosen["metric"]))
-        sign = 1 if units.higher_is_better(metrics) else -1
+        near = pd.DataFrame(index=entries.index)
         for name in self.by:
-            table = self.values(study, name)
-            near = np.array(table.of(entries["source"], entries["target"]))
-            entries[name] = -near if table.lowest_is_nearest else near
-        entries[RANDOM] = 0.0
-        entries["good"] = sign * entries["mean"]
-        ranked = entries.dropna(subset=["good", *self.by])
-        choices = pd.DataFrame(
-            [
-                {"by": name, "target": target} | self._choice(sources, name)
-                for name in (*self.by, RANDOM)
-                for target, sources in ranked.groupby("target", sort=False)
-                if len(sources) > 1
-            ],
-            columns=["by", "target", "sources", "nearest", "best", "ndcg", "regret"],
-        )
-        effects = pd.concat(
-            [_effects(entries, axis, other) for axis, other in (("source", "target"), ("target", "source"))]
-        )
-        heads = {f"ndcg@{self.k}": "ndcg", "regret": "regret"}
+            table = study.pair_values(name)
+            values = np.array(table.of(entries["source"], entries["target"]))
+            near[name] = -values if table.lowest_is_nearest else values
+        near[RANDOM] = 0.0
+        entries["good"] = entries["mean"] if units.higher_is_better(metrics) else -entries["mean"]
+        ranked = entries[entries["good"].notna() & near.notna().all(axis=1)]
+        found = [
+            {"what": "choice", "by": name, "target": target} | self._choice(sources, near.loc[sources.index, name])
+            for name in order
+            for target, sources in ranked.groupby("target", sort=False)
+            if len(sources) > 1
+        ]
+        of_choice = ["what", "by", "target", "sources", "nearest", "best", "ndcg", "regret"]
+        choices = pd.DataFrame(found, columns=of_choice)
+        donors, recipients = _effects(entries, "source", "target"), _effects(entries, "target", "source")
         targets, judged = entries["target"].nunique(), choices["target"].nunique()
-        state = "complete" if judged == targets else "incomplete" if judged else "missing"
-        means = choices.groupby("by", sort=False)[["ndcg", "regret"]].mean().reindex([*self.by, RANDOM])
-        rows = []
-        for name, row in zip(means.index, means.to_dict("records"), strict=True):
-            for head, column in heads.items():
-                known = row[column] == row[column]
-                text = number(row[column], self.digits) if known else "–"
-                counts = {"mean": row[column], "sd": np.nan, "n_seeds": int(known), "n_seeds_expected": 1}
-                printed = dict(zip(PRINTED, (text, state, f"{judged} of {targets} targets"), strict=True))
-                rows.append({"by": name, "column": head} | counts | printed)
-        identity = {axis: chosen[axis].iloc[0] for axis in ("task", "encoder")}
-        behind = pd.DataFrame(
-            [
-                identity
-                | {"by": name, "method": name, "source": source, "target": target, "metric": head, "column": head}
-                for name in (*self.by, RANDOM)
-                for source, target in zip(entries["source"], entries["target"], strict=True)
-                for head in heads
-            ]
-        )
+        means = choices.groupby("by")[["ndcg", "regret"]].mean().reindex(order).astype(float)
+        means = means.rename(columns={"ndcg": f"ndcg@{self.k}"})
+        lines = []
+        for name, row in zip(order, means.to_dict("records"), strict=True):
+            texts = {str(head): shown(value, self.digits) for head, value in row.items()}
+            lines.append(Line(name, texts, judged, targets, "targets"))
+        unranked, valueless = int(entries["good"].isna().sum()), int(near.isna().any(axis=1).sum())
         notes = [
             *self.about(chosen),
-            f"Means over {judged} targets. NDCG@{self.k} in percent, with the relevance {self.top} for the best source; "
+            f"Means over {judged} targets. NDCG@{self.k} in percent, with the relevance {TOP} for the best source; "
             "regret: the score of the best source minus that of the nearest one.",
             *without("targets have fewer than two sources with a score and all values", targets - judged, targets),
-            *without("means lack all of their seeds", int(entries["mean"].isna().sum()), len(entries)),
-            *without("pairs have no value in a table", int(entries[[*self.by]].isna().any(axis=1).sum()), len(entries)),
-            *(_listed(effects, what) for what in ("donor", "recipient")),
+            *without("means lack all of their seeds", unranked, len(entries)),
+            *without("pairs have no value in a table", valueless, len(entries)),
+            _listed("Donors", donors["source"], donors["effect"]),
+            _listed("Recipients", recipients["target"], recipients["effect"]),
         ]
-        sheet = Sheet(
-            self.title, self.caption, " ".join(notes), ("by",), [(head,) for head in heads], pd.DataFrame(rows)
-        )
-        data = pd.concat([choices.assign(what="choice"), effects], ignore_index=True)
-        data = data[["what", "by", "target", "source", *choices.columns[2:], "effect", "pairs"]]
-        unit = units.unit_of_difference(metrics)
-        draw = partial(ranking, choices, effects, [*self.by, RANDOM], unit=unit, title=self.title)
+        sheet = self.table("by", lines, notes)
+        # Published numbers are compared with the means, which are numbers of one seed.
+        mean = means.to_numpy().ravel()
+        seeds = {"n_seeds": (~np.isnan(mean)).astype(int), "n_seeds_expected": 1}
+        sheet = replace(sheet, entries=sheet.entries.assign(mean=mean, sd=np.nan, **seeds))
+        identity = {axis: chosen[axis].iloc[0] for axis in ("task", "encoder")}
+        behind = entries[["source", "target"]].assign(**identity)
+        behind = behind.merge(pd.DataFrame({"by": order}), how="cross").assign(method=lambda each: each["by"])
+        behind = behind.merge(pd.DataFrame({"metric": means.columns, "column": means.columns}), how="cross")
+        data = pd.concat([choices, donors, recipients], ignore_index=True)
+        data = data[["what", "by", "target", "source", *of_choice[3:], "effect", "pairs"]]
+        draw = partial(self._draw, choices, donors, recipients, units.unit_of_difference(metrics))
         return Rendering(sheet, data, draw, behind)
 
-    def _choice(self, sources: "pd.DataFrame", name: str) -> dict[str, Any]:
-        """NDCG and regret of one table and target, from the columns `source`, `good`, and `name` (higher is nearer)."""
-        good, near = sources["good"].to_numpy(float), sources[name].to_numpy(float)
+    def _choice(self, sources: "pd.DataFrame", values: "pd.Series[float]") -> dict[str, Any]:
+        """NDCG and regret of one table and target: the columns `source` and `good`, and the values (higher is nearer)."""
+        good, near, names = sources["good"].to_numpy(float), values.to_numpy(float), sources["source"].to_numpy()
         rank = (good[:, None] < good[None]).sum(axis=1)
-        gains = 2.0 ** np.maximum(0, self.top - rank) - 1
+        gains = 2.0 ** np.maximum(0, TOP - rank) - 1
         nearest = near == near.max()
-        names = sources["source"].to_numpy()
         return {
             "sources": len(sources),
-            "nearest": " ".join(names[nearest]) if name != RANDOM else "",
+            "nearest": " ".join(names[nearest]) if values.name != RANDOM else "",
             "best": " ".join(names[good == good.max()]),
             "ndcg": 100 * ndcg(gains, near, self.k),
             "regret": float(good.max() - good[nearest].mean()),
         }
+
+    def _draw(self, choices: "pd.DataFrame", donors: "pd.DataFrame", recipients: "pd.DataFrame", unit: str) -> "Axes":
+        """The regret of each table, with a dot for each target and a line for the mean; below it, donors and recipients."""
+        from matplotlib.figure import Figure
+
+        from xlgrid.exhibits.drawing import plots
+        from xlgrid.results.units import with_unit
+
+        order = [*self.by, RANDOM]
+        above, line = 0.26 * len(order), 0.16
+        figure = Figure(figsize=(2.55, above + 0.85 + line * max(len(donors), len(recipients))), dpi=plots.DPI)
+        ax = plots.axes_at(figure, 0, 0, 2.55, above)
+        at_table = choices["by"].map({name: at for at, name in enumerate(order)})
+        ax.scatter(choices["regret"], at_table, s=14, color=plots.COLOURS[0], alpha=0.45, linewidths=0)
+        for at, name in enumerate(order):
+            mean = choices.loc[choices["by"] == name, "regret"].mean()
+            ax.plot([mean, mean], [at - 0.35, at + 0.35], color=plots.INK)
+        ax.set_yticks(range(len(order)), order)
+        ax.set(ylim=(len(order) - 0.5, -0.5), xlabel=with_unit("regret of the nearest source", unit))
+        ax.tick_params(labelsize=8)
+        axes = [ax]
+        for what, of, axis, left in (("donors", donors, "source", 0.0), ("recipients", recipients, "target", 1.45)):
+            panel = plots.axes_at(figure, left, above + 0.85, 1.1, line * max(1, len(of)))
+            panel.barh(range(len(of)), of["effect"], color=plots.COLOURS[0], height=0.7)
+            panel.set_yticks(range(len(of)), of[axis])
+            panel.axvline(0, color=plots.INK, linewidth=0.8)
+            panel.set_ylim(max(1, len(of)) - 0.5, -0.5)
+            panel.set_title(what, loc="left", fontsize=9)
+            panel.set_xlabel(with_unit("effect", unit), fontsize=8)
+            panel.tick_params(labelsize=7)
+            panel.tick_params(axis="y", length=0)
+            axes.append(panel)
+        for each in axes:
+            each.spines[["top", "right"]].set_visible(False)
+            each.grid(axis="x", color="#dddddd", linewidth=0.6)
+            each.set_axisbelow(True)
+        if self.title:
+            ax.set_title(self.title, loc="left", fontsize=10, fontweight="bold")
+        return ax
 
 
 def ndcg(gains: ArrayLike, values: ArrayLike, k: int) -> float:
@@ -161,64 +192,12 @@ def _effects(entries: "pd.DataFrame", axis: str, other: str) -> "pd.DataFrame":
     fit, _, rank, _ = np.linalg.lstsq(design, known["good"].to_numpy(float), rcond=None)
     effects = fit[: len(names)] - fit[: len(names)].mean() if rank == len(names) + len(others) - 1 else np.nan
     what = {"source": "donor", "target": "recipient"}[axis]
-    found = pd.DataFrame(
-        {"what": what, axis: names, "effect": effects, "pairs": np.bincount(rows, minlength=len(names))}
-    )
+    found = pd.DataFrame({"what": what, axis: names, "effect": effects, "pairs": np.bincount(rows)})
     return found.sort_values("effect", ascending=False, kind="stable")
 
 
-def _listed(effects: "pd.DataFrame", what: str) -> str:
+def _listed(what: str, names: "pd.Series[str]", effects: "pd.Series[float]") -> str:
     """A sentence with the first donors or recipients and the last one."""
-    from xlgrid.exhibits.drawing.sheet import number
-
-    of = effects[effects["what"] == what].dropna(subset=["effect"])
-    axis = {"donor": "source", "recipient": "target"}[what]
-    named = [f"{name} {number(effect, 1)}" for name, effect in zip(of[axis], of["effect"], strict=True)]
-    shown = [*named[:3], "...", named[-1]] if len(named) > 4 else named
-    return f"{what.capitalize()}s, the best first: {', '.join(shown) or 'none is known'}."
-
-
-def ranking(
-    choices: "pd.DataFrame", effects: "pd.DataFrame", order: Sequence[str], *, unit: str = "points", title: str = ""
-) -> "Axes":
-    """The regret of each table, with a dot for each target and a line for the mean; below it, donors and recipients.
-
-    Returns:
-        The axes of the regret.
-    """
-    from matplotlib.figure import Figure
-
-    from xlgrid.exhibits.drawing import plots
-    from xlgrid.results.units import with_unit
-
-    longest = max(int((effects["what"] == what).sum()) for what in ("donor", "recipient"))
-    above, line = 0.26 * len(order), 0.16
-    figure = Figure(figsize=(2.55, above + 0.85 + line * longest), dpi=plots.DPI)
-    ax = plots.axes_at(figure, 0, 0, 2.55, above)
-    for at, name in enumerate(order):
-        regret = choices.loc[choices["by"] == name, "regret"].to_numpy(float)
-        ax.scatter(regret, np.full(len(regret), at), s=14, color=plots.COLOURS[0], alpha=0.45, linewidths=0)
-        ax.plot([regret.mean()] * 2 if len(regret) else [], [at - 0.35, at + 0.35][: 2 * len(regret)], color=plots.INK)
-    ax.set_yticks(range(len(order)), order)
-    ax.set(ylim=(len(order) - 0.5, -0.5), xlabel=with_unit("regret of the nearest source", unit))
-    panels = (("donor", "source", 0.0), ("recipient", "target", 1.45))
-    lower = []
-    for what, axis, left in panels:
-        of = effects[effects["what"] == what]
-        panel = plots.axes_at(figure, left, above + 0.85, 1.1, line * max(1, len(of)))
-        panel.barh(range(len(of)), of["effect"], color=plots.COLOURS[0], height=0.7)
-        panel.set_yticks(range(len(of)), of[axis], fontsize=7)
-        panel.tick_params(axis="y", length=0)
-        panel.axvline(0, color=plots.INK, linewidth=0.8)
-        panel.set_ylim(max(1, len(of)) - 0.5, -0.5)
-        panel.set_title(f"{what}s", loc="left", fontsize=9)
-        panel.set_xlabel(with_unit("effect", unit), fontsize=8)
-        lower.append(panel)
-    for each in (ax, *lower):
-        each.spines[["top", "right"]].set_visible(False)
-        each.tick_params(labelsize=7 if each is not ax else 8)
-        each.grid(axis="x", color="#dddddd", linewidth=0.6)
-        each.set_axisbelow(True)
-    if title:
-        ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    return ax
+    named = [f"{name} {shown(effect, 1)}" for name, effect in zip(names, effects, strict=True) if effect == effect]
+    some = [*named[:3], "...", named[-1]] if len(named) > 4 else named
+    return f"{what}, the best first: {', '.join(some) or 'none is known'}."

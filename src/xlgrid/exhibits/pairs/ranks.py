@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from xlgrid.exhibits.exhibit import Rendering
-from xlgrid.exhibits.pairs.over import OverPairs, without
+from xlgrid.exhibits.pairs.over import Line, OverPairs, shown, without
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 # With fewer blocks or methods, the tests have no power, and their approximations do not hold.
 LEAST_BLOCKS, LEAST_METHODS = 6, 3
+# The level of Nemenyi's test.
+LEVEL = 0.05
 
 
 class Ranks(OverPairs):
     """A critical-difference diagram (Demšar 2006): the mean rank of each method over blocks, such as tasks and targets.
 
     In each block, the method with the best mean over complete seeds has rank 1; equal means share their ranks. Methods
-    that a bar joins do not differ, by the test that follows Friedman's. A block without a result of each method is left
+    that a bar joins do not differ, by Nemenyi's test, which follows Friedman's. A block without a result of each method is left
     out. Blocks count as independent, which languages of one family are not: the diagram is a summary of the grid, and
     claims have the verdicts.
     """
@@ -37,10 +39,6 @@ class Ranks(OverPairs):
         min_length=1,
         description="the axes that name a block; a score is the mean over the others, so that each target counts once",
     )
-    test: Literal["nemenyi", "conover"] = Field(
-        "nemenyi", description="the test of pairs of methods: Nemenyi's, with a critical difference, or Conover's"
-    )
-    level: float = Field(0.05, gt=0, lt=1, description="the level of the test")
     digits: int = Field(default=2, ge=0, le=6, description="digits after the decimal point")
     is_table: ClassVar[bool] = False
 
@@ -52,9 +50,9 @@ class Ranks(OverPairs):
             yield f"of: ranks need {LEAST_METHODS} {self.of}s or more, got {named}: compare two of them by a claim"
 
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
-        import pandas as pd
+        import scikit_posthocs as posthocs
+        from scipy.stats import friedmanchisquare
 
-        from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, number
         from xlgrid.results import stats, units
 
         chosen = self.transfers(cells, untrained=True)
@@ -62,116 +60,93 @@ class Ranks(OverPairs):
         # A block may have a metric of its own, but not several.
         entries = stats.entries(chosen, [*self.blocks], self.of)
         order = stats.in_order(chosen, self.of, self.select)
-        scores = entries.pivot(index=[*self.blocks], columns="column", values="mean").reindex(columns=order)
-        kept = scores.dropna()
+        scores = sign * entries.pivot(index=[*self.blocks], columns="column", values="mean")[order]
         if len(scores) < LEAST_BLOCKS or len(order) < LEAST_METHODS:
             raise ValueError(
                 f"ranks need {LEAST_BLOCKS} blocks and {LEAST_METHODS} {self.of}s or more, got {len(scores)} blocks "
                 f"({' × '.join(self.blocks)}) and {len(order)}: select more, or name further axes in `blocks`"
             )
-        ranks = (sign * kept).rank(axis=1)
-        judged = self._test(sign * kept) if len(kept) >= LEAST_BLOCKS else {}
-        known = bool(judged)
-        mean = ranks.mean() if known else ranks.mean() * float("nan")
-        state = "missing" if not known else "complete" if len(kept) == len(scores) else "incomplete"
-        rows = []
-        for name in mean.sort_values(kind="stable").index:
-            texts = {"mean rank": number(mean[name], self.digits) if known else "–"}
-            texts["first"] = str(int((ranks[name] == 1).sum())) if known else "–"
-            for other in order if known else ():
-                p = judged["p"].loc[name, other]
-                texts[f"p against {other}"] = "" if name == other else f"{p:.3f}" if p >= 0.0005 else "< 0.001"
-            hover = f"{len(kept)} of {len(scores)} blocks"
-            rows += [
-                {self.of: name, "column": column} | dict(zip(PRINTED, (text, state, hover), strict=True))
-                for column, text in texts.items()
-            ]
-        heads = [(column,) for column in texts]
-        notes = " ".join([*self.about(chosen), *self._notes(judged, len(kept), len(scores), scores, len(order))])
-        sheet = Sheet(self.title, self.caption, notes, (self.of,), heads, pd.DataFrame(rows))
-        data = ranks.melt(ignore_index=False, var_name=self.of, value_name="rank").reset_index()
-        draw = partial(critical_difference, mean, judged.get("p"), judged.get("cd"), level=self.level, title=self.title)
-        return Rendering(sheet, data, draw)
-
-    def _test(self, scores: "pd.DataFrame") -> dict[str, Any]:
-        """Friedman's `statistic` and `of_all`, its p; `p` of each pair of methods; and the critical difference `cd`."""
-        import scikit_posthocs as posthocs
-        from scipy.stats import friedmanchisquare
-
-        statistic, of_all = friedmanchisquare(*(scores[name] for name in scores))
-        test = posthocs.posthoc_nemenyi_friedman if self.test == "nemenyi" else posthocs.posthoc_conover_friedman
-        p = test(scores.reset_index(drop=True))
-        number = len(scores.columns)
-        found = {"statistic": statistic, "of_all": of_all, "p": p, "cd": None}
-        if self.test == "nemenyi":
-            found["cd"] = critical(number, len(scores), self.level)
-        return found
-
-    def _notes(
-        self, judged: Mapping[str, Any], kept: int, blocks: int, scores: "pd.DataFrame", methods: int
-    ) -> Iterator[str]:
+        kept = scores.dropna()
+        ranks = kept.rank(axis=1)
         lacking = [
             " ".join(map(str, key if isinstance(key, tuple) else (key,)))
-            for key in scores[scores.isna().any(axis=1)].index
+            for key in scores.index.difference(kept.index, sort=False)
         ]
-        yield f"Ranks over {kept} blocks ({' × '.join(self.blocks)}), 1 is the best."
-        yield from without(f"blocks lack a {self.of} and are left out", blocks - kept, blocks, lacking)
-        if not judged:
-            yield f"There are no ranks below {LEAST_BLOCKS} complete blocks."
-            return
-        yield f"Friedman's test: χ²({methods - 1}) = {judged['statistic']:.2f}, p = {judged['of_all']:.3g}."
-        if judged["cd"] is not None:
-            yield f"Critical difference of Nemenyi's test at {self.level:g}: {judged['cd']:.{self.digits}f}."
-        if judged["of_all"] >= self.level:
-            yield "Friedman's test finds no difference at all, so none between two of them counts."
+        notes = [
+            *self.about(chosen),
+            f"Ranks over {len(kept)} blocks ({' × '.join(self.blocks)}), 1 is the best.",
+            *without(f"blocks lack a {self.of} and are left out", len(lacking), len(scores), lacking),
+        ]
+        if len(kept) < LEAST_BLOCKS:
+            notes.append(f"There are no ranks below {LEAST_BLOCKS} complete blocks.")
+            lines = [Line(name, {"mean rank": "–", "first": "–"}, 0, len(scores), "blocks") for name in order]
+            draw = partial(self._draw, ranks.mean(), None)
+        else:
+            mean = ranks.mean().sort_values(kind="stable")
+            p = posthocs.posthoc_nemenyi_friedman(kept.reset_index(drop=True))
+            statistic, of_all = friedmanchisquare(*(kept[name] for name in order))
+            cd = critical(len(order), len(kept))
+            notes += [
+                f"Friedman's test: χ²({len(order) - 1}) = {statistic:.2f}, p = {of_all:.3g}.",
+                f"Critical difference of Nemenyi's test at {LEVEL:g}: {cd:.{self.digits}f}.",
+            ]
+            if of_all >= LEVEL:
+                notes.append("Friedman's test finds no difference at all, so none between two of them counts.")
+            lines = []
+            for name, rank in mean.items():
+                texts = {"mean rank": shown(rank, self.digits), "first": str(int((ranks[name] == 1).sum()))}
+                for other, value in p[order].loc[name].items():
+                    texts[f"p against {other}"] = (
+                        "" if name == other else f"{value:.3f}" if value >= 0.0005 else "< 0.001"
+                    )
+                lines.append(Line(str(name), texts, len(kept), len(scores), "blocks"))
+            draw = partial(self._draw, mean, p, cd)
+        data = ranks.melt(ignore_index=False, var_name=self.of, value_name="rank").reset_index()
+        return Rendering(self.table(self.of, lines, notes), data, draw)
 
+    def _draw(self, ranks: "pd.Series[float]", p: "pd.DataFrame | None", cd: float = 0) -> "Axes":
+        """The diagram of scikit-posthocs: mean ranks on a line, and bars that join methods which do not differ.
 
-def critical(methods: int, blocks: int, level: float = 0.05) -> float:
-    """The difference of two mean ranks that Nemenyi's test finds: q sqrt(k (k + 1) / (6 N)) (Demšar 2006)."""
-    from scipy.stats import studentized_range
+        Args:
+            ranks: method -> mean rank.
+            p: the p of each pair of methods; None without results.
+            cd: the critical difference.
+        """
+        import scikit_posthocs as posthocs
+        from matplotlib.figure import Figure
 
-    quantile = float(studentized_range.isf(level, methods, float("inf"))) / sqrt(2)
-    return quantile * sqrt(methods * (methods + 1) / (6 * blocks))
+        from xlgrid.exhibits.drawing import plots
 
-
-def critical_difference(
-    ranks: "pd.Series[float]", p: "pd.DataFrame | None", cd: float | None, *, level: float = 0.05, title: str = ""
-) -> "Axes":
-    """The diagram of scikit-posthocs: mean ranks on a line, and bars that join methods which do not differ.
-
-    Args:
-        ranks: method -> mean rank.
-        p: the p of each pair of methods; None without results.
-        cd: the critical difference, if the test has one.
-    """
-    import scikit_posthocs as posthocs
-    from matplotlib.figure import Figure
-
-    from xlgrid.exhibits.drawing import plots
-
-    ax = plots.axes_at(Figure(figsize=(2.4, 1), dpi=plots.DPI), 0, 0, 2.4, 0.5 + 0.16 * len(ranks))
-    if p is None:
-        ax.axis("off")
-        ax.text(0.5, 0.5, "no ranks yet", transform=ax.transAxes, ha="center", va="center")
-    else:
-        posthocs.critical_difference_diagram(
-            ranks,
-            p,
-            alpha=level,
-            ax=ax,
-            label_fmt_left="{label} {rank:.2f}",
-            label_fmt_right="{rank:.2f} {label}",
-            label_props={"fontsize": 9},
-            elbow_props={"linewidth": 1},
-            crossbar_props={"color": plots.INK, "linewidth": 2.5},
-            marker_props={"s": 12},
-            color_palette=dict.fromkeys(ranks.index, plots.INK),
-        )
-        if cd is not None:
+        ax = plots.axes_at(Figure(figsize=(2.4, 1), dpi=plots.DPI), 0, 0, 2.4, 0.5 + 0.16 * len(ranks))
+        if p is None:
+            ax.axis("off")
+            ax.text(0.5, 0.5, "no ranks yet", transform=ax.transAxes, ha="center", va="center")
+        else:
+            posthocs.critical_difference_diagram(
+                ranks,
+                p,
+                alpha=LEVEL,
+                ax=ax,
+                label_fmt_left="{label} {rank:.2f}",
+                label_fmt_right="{rank:.2f} {label}",
+                label_props={"fontsize": 9},
+                elbow_props={"linewidth": 1},
+                crossbar_props={"color": plots.INK, "linewidth": 2.5},
+                marker_props={"s": 12},
+                color_palette=dict.fromkeys(ranks.index, plots.INK),
+            )
             # That of scikit-posthocs would be on the numbers of the axis.
             over, best = ax.get_xaxis_transform(), float(ranks.min())
             ax.plot([best, best + cd], [1.3, 1.3], transform=over, color=plots.INK, linewidth=2.5, clip_on=False)
             ax.text(best + cd, 1.3, f"  CD {cd:.2f}", transform=over, va="center", fontsize=8)
-    if title:
-        plots.title_above(plots.figure_of(ax), title, 0.55)
-    return ax
+        if self.title:
+            plots.title_above(plots.figure_of(ax), self.title, 0.55)
+        return ax
+
+
+def critical(methods: int, blocks: int) -> float:
+    """The difference of two mean ranks that Nemenyi's test finds: q sqrt(k (k + 1) / (6 N)) (Demšar 2006)."""
+    from scipy.stats import studentized_range
+
+    quantile = float(studentized_range.isf(LEVEL, methods, float("inf"))) / sqrt(2)
+    return quantile * sqrt(methods * (methods + 1) / (6 * blocks))

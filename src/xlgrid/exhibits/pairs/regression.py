@@ -62,6 +62,7 @@ def slope(
     Returns:
         None if x does not vary within sources and targets, or there are no more pairs than coefficients.
     """
+    from scipy.linalg import orth
     from scipy.stats import t as student
 
     across, y = np.asarray(x, float), np.asarray(y, float)
@@ -72,7 +73,7 @@ def slope(
     n_sources, n_targets = len(np.unique(i)), len(np.unique(j))
     effects = min(n_sources, n_targets) > 1
     others = np.concatenate([np.eye(len(names))[i], np.eye(len(names))[j]], 1) if effects else np.ones((len(across), 1))
-    basis = _basis(others)
+    basis = orth(others, rcond=TINY)
     within = across - basis @ (basis.T @ across)
     if within @ within <= TINY * ((across - across.mean()) ** 2).sum():
         return None
@@ -107,12 +108,6 @@ def slope(
     together = np.where(variance > 0, together, float(freedom))
     half = student.isf((1 - level) / 2, together) * np.sqrt(variance)
     return Slope(value, value - half, value + half, variance, together, effects)
-
-
-def _basis(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """An orthonormal basis of the space of some columns."""
-    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-    return left[:, sizes > TINY * sizes[0]]
 
 
 def _power(matrix: NDArray[np.float64], power: float) -> NDArray[np.float64]:

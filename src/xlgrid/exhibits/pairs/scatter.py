@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from math import floor, log10
+from math import floor, isnan, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from xlgrid.base.names import among
 from xlgrid.exhibits.exhibit import Rendering
-from xlgrid.exhibits.pairs.over import OverPairs, without
+from xlgrid.exhibits.pairs.over import Line, OverPairs, shown, without
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,73 +59,39 @@ class Scatter(OverPairs):
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd
 
-        from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, number
         from xlgrid.results import units
 
         points, chosen = self._points(cells)
-        values = self.values(study, self.against)
+        values = study.pair_values(self.against)
         points = points.assign(value=values.of(points["source"], points["target"]))
         if points["value"].isna().all():
             raise ValueError(f"against: {self.against} has no value for any source and target of the exhibit: add rows")
         metrics = list(dict.fromkeys(chosen["metric"]))
-        unit = units.unit_of_difference(metrics)
-        quantity = units.quantity(metrics)
+        unit, quantity = units.unit_of_difference(metrics), units.quantity(metrics)
         for axis, name in self.baseline.items():
             quantity = units.with_unit(f"gain over {name}", unit)
             chosen = chosen[chosen[axis] != name]
         # A difference of the value that pairs do have: 1,000 km, or from another family to the same.
         spread = points["value"].max() - points["value"].min()
         per = 1.0 if spread in (0, 1) else 10.0 ** floor(log10(spread / 2))
-        fits = [self._fit(name, of_line, per) for name, of_line in points.groupby("line", sort=False)]
-        slope = f"slope ({f'{unit} ' * bool(unit)}per {per:,g})"
-        rows = []
-        for fit in fits:
-            known = fit["slope"] == fit["slope"]
-            ends = [number(fit[end], self.digits) for end in ("low", "high")]
-            interval = f"[{', '.join(ends)}]" if fit["low"] == fit["low"] else "(no interval)"
-            texts = {
-                slope: f"{number(fit['slope'], self.digits)} {interval}" if known else "–",
-                "r": number(fit["r"], 2) if fit["r"] == fit["r"] else "–",
-                "pairs": str(fit["pairs"]),
-                "sources": str(fit["sources"]),
-                "targets": str(fit["targets"]),
-            }
-            state = "complete" if fit["pairs"] == fit["planned"] else "incomplete" if fit["pairs"] else "missing"
-            hover = f"{fit['pairs']} of {fit['planned']} pairs"
-            rows += [
-                {self.lines: fit["line"], "column": column} | dict(zip(PRINTED, (text, state, hover), strict=True))
-                for column, text in texts.items()
-            ]
-        heads = [(column,) for column in texts]
-        sheet = Sheet(
-            self.title, self.caption, self._notes(points, chosen, fits), (self.lines,), heads, pd.DataFrame(rows)
-        )
-        data = points.merge(pd.DataFrame(fits)[["line", "slope", "low", "high"]].assign(per=per), on="line", sort=False)
-        columns = [
-            "source",
-            "target",
-            "value",
-            "mean",
-            "sd",
-            "n_seeds",
-            "n_seeds_expected",
-            "slope",
-            "low",
-            "high",
-            "per",
-        ]
-        draw = partial(
-            scatter,
-            points,
-            fits,
-            per=per,
-            lines=self.lines,
-            x=values.quantity,
-            y=quantity,
-            zero=bool(self.baseline),
-            title=self.title,
-        )
-        return Rendering(sheet, data.rename(columns={"line": self.lines})[[self.lines, *columns]], draw)
+        fits = pd.DataFrame([_fit(name, of_line, per) for name, of_line in points.groupby("line", sort=False)])
+        head = f"slope ({f'{unit} ' * bool(unit)}per {per:,g})"
+        lines = []
+        fit: Any
+        for fit in fits.itertuples():
+            counts = {name: str(getattr(fit, name)) for name in ("pairs", "sources", "targets")}
+            texts = {head: self._slope(fit), "r": shown(fit.r, 2)} | counts
+            lines.append(Line(fit.line, texts, fit.pairs, fit.planned, "pairs"))
+        data = points.merge(fits[["line", "slope", "low", "high"]].assign(per=per), on="line", sort=False)
+        of_point = ["line", "source", "target", "value", "mean", "sd", "n_seeds", "n_seeds_expected"]
+        data = data[[*of_point, "slope", "low", "high", "per"]].rename(columns={"line": self.lines})
+        draw = partial(self._draw, points, fits, per, values.quantity, quantity)
+        return Rendering(self.table(self.lines, lines, self._notes(points, chosen, fits)), data, draw)
+
+    def _slope(self, fit: Any) -> str:
+        if isnan(fit.low):
+            return f"{shown(fit.slope, self.digits)}{' (no interval)' * (not isnan(fit.slope))}"
+        return "{} [{}, {}]".format(*(shown(value, self.digits) for value in (fit.slope, fit.low, fit.high)))
 
     def _points(self, cells: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame"]:
         """A row for each line, source and target with the statistics of `stats.over_seeds`; and the cells behind them."""
@@ -152,132 +118,109 @@ class Scatter(OverPairs):
             raise ValueError(f"baseline: every selected cell is one of {baseline}: select others to compare with it")
         return pd.concat(parts, ignore_index=True).rename(columns={"column": "target"}), chosen
 
-    def _fit(self, name: Any, points: "pd.DataFrame", per: float) -> dict[str, Any]:
-        """The slope of one line and its interval, for a difference `per` of the value, and what it is computed from."""
+    def _notes(self, points: "pd.DataFrame", cells: "pd.DataFrame", fits: "pd.DataFrame") -> Iterator[str]:
+        yield from self.about(cells)
+        for axis, name in self.baseline.items():
+            yield f"The gain is the score minus that of {axis} {name}, over the cells and seeds that both have."
+        pairs = points.drop_duplicates(["source", "target"])
+        unknown = pairs[pairs["value"].isna()]
+        named = [*(unknown["source"] + " to " + unknown["target"])]
+        yield from without(f"pairs have no value in {self.against} and are left out", len(unknown), len(pairs), named)
+        missing = int(points["mean"].isna().sum())
+        yield from without("means lack all of their seeds and are left out", missing, len(points))
+        short = int(points["n_seeds"].between(1, points["n_seeds_expected"], inclusive="left").sum())
+        yield from without("points are of fewer seeds than planned", short, len(points))
+        known = fits["slope"].notna()
+        if known.any():
+            effects = bool(fits["effects"].any())
+            model = " with an effect of each source and target" if effects else ", since one side has a single language"
+            recur = ", which respects that languages recur" * effects
+            yield f"Slope: ordinary least squares{model}; in brackets, its 95 % interval{recur}."
+            yield "r: Pearson's correlation of the points, without effects."
+        if (known & fits["low"].isna()).any():
+            yield "No interval: the pairs are too few; six languages as both sources and targets are enough."
+        if (~known & (fits["pairs"] > 0)).any():
+            yield "–: the pairs are too few for a slope, or the value does not vary within sources and targets."
+
+    def _draw(self, points: "pd.DataFrame", fits: "pd.DataFrame", per: float, x: str, y: str) -> "Axes":
+        """A point for each pair, hollow if it is of fewer seeds than planned; and for each fit a line through the mean of its
+        points, with a band for its interval. `x` and `y` are the labels of the axes."""
         import numpy as np
+        from matplotlib.figure import Figure
 
-        from xlgrid.exhibits.pairs.regression import slope
+        from xlgrid.exhibits.drawing import plots
 
-        known = points[points["mean"].notna() & points["value"].notna()]
-        counts = {"pairs": len(known), "planned": len(points)}
-        counts |= {f"{axis}s": known[axis].nunique() for axis in ("source", "target")}
-        fit = slope(list(known["source"]), list(known["target"]), known["value"], known["mean"])
-        ends = {key: per * float(getattr(fit, key)) if fit else np.nan for key in ("slope", "low", "high")}
-        varied = len(known) > 1 and known["value"].std() > 0 and known["mean"].std() > 0
-        r = float(np.corrcoef(known["value"], known["mean"])[0, 1]) if varied else np.nan
-        return {"line": name, "r": r, "effects": bool(fit and fit.effects)} | ends | counts
-
-    def _notes(self, points: "pd.DataFrame", cells: "pd.DataFrame", fits: Sequence[Mapping[str, Any]]) -> str:
-        notes = self.about(cells)
+        ax = plots.axes_at(Figure(figsize=(WIDTH, HEIGHT), dpi=plots.DPI), 0, 0, WIDTH, HEIGHT)
+        known = points["value"].dropna()
+        # Where the value is a yes or no, the points of each line are beside those of the others.
+        apart = 0.05 if {*known} <= {0.0, 1.0} else 0.0
         if self.baseline:
-            [(axis, name)] = self.baseline.items()
-            notes.append(f"The gain is the score minus that of {axis} {name}, over the cells and seeds that both have.")
-        by_pair = points.drop_duplicates(["source", "target"])
-        unknown = by_pair[by_pair["value"].isna()]
-        named = [f"{source} to {target}" for source, target in zip(unknown["source"], unknown["target"], strict=True)]
-        notes += without(f"pairs have no value in {self.against} and are left out", len(unknown), len(by_pair), named)
-        notes += without(
-            "means lack all of their seeds and are left out", int(points["mean"].isna().sum()), len(points)
+            ax.axhline(0, color=plots.INK, linewidth=0.8, zorder=1)
+        fit: Any
+        for at, fit in enumerate(fits.itertuples()):
+            colour, marker = plots.COLOURS[at % len(plots.COLOURS)], plots.MARKERS[at % len(plots.MARKERS)]
+            of_line = points[points["line"] == fit.line].dropna(subset=["value", "mean"])
+            across, up = of_line["value"].to_numpy(float), of_line["mean"].to_numpy(float)
+            full = (of_line["n_seeds"] >= of_line["n_seeds_expected"]).to_numpy()
+            look: Any = {"marker": marker, "s": 14, "linewidths": 0.7, "edgecolors": colour, "zorder": 2}
+            beside = across + apart * (at - (len(fits) - 1) / 2)
+            ax.scatter(beside[full], up[full], facecolors=colour, alpha=0.55, **look)
+            ax.scatter(beside[~full], up[~full], facecolors="none", **look)
+            # Without a slope, the line is only in the legend.
+            ends = np.array([] if isnan(fit.slope) else [across.min(), across.max()])
+            drawn, low, high = (
+                up.mean() + (ends - across.mean()) / per * value if len(ends) else ends
+                for value in (fit.slope, fit.low, fit.high)
+            )
+            # The line has a pale edge, which sets it off from the points.
+            ax.plot(ends, drawn, "-", color="white", linewidth=3, zorder=3)
+            dash: Any = {"linestyle": plots.DASHES[at % len(plots.DASHES)], "marker": marker, "markersize": 4}
+            ax.plot(ends, drawn, color=colour, linewidth=1.6, zorder=4, label=fit.line, **dash)
+            ax.fill_between(ends, low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
+        spare = 0.04 * (known.max() - known.min()) or 0.5
+        spare += apart * len(fits) / 2
+        ax.set(xlabel=x, ylabel=y, xlim=(known.min() - spare, known.max() + spare))
+        if apart:
+            ax.set_xticks([0, 1], ["0", "1"])
+        elif known.max() >= 1000:
+            ax.xaxis.set_major_formatter("{x:,.0f}")
+            ax.locator_params(axis="x", nbins=5)
+        if points["mean"].isna().all():
+            ax.text(0.5, 0.5, "no complete seed", transform=ax.transAxes, ha="center", va="center")
+        ax.grid(axis="y", color="#dddddd", linewidth=0.6)
+        ax.set_axisbelow(True)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(
+            title=self.lines,
+            loc="upper left",
+            bbox_to_anchor=(-0.12, -0.2),
+            ncols=2,
+            frameon=False,
+            alignment="left",
+            fontsize=8,
+            title_fontsize=8,
+            handlelength=2.6,
         )
-        short = (points["n_seeds"] > 0) & (points["n_seeds"] < points["n_seeds_expected"])
-        notes += without("points are of fewer seeds than planned", int(short.sum()), len(points))
-        if any(fit["effects"] for fit in fits):
-            notes.append(
-                "Slope: ordinary least squares with an effect of each source and of each target; in brackets, its 95 % "
-                "interval, which respects that languages recur. r: Pearson's correlation of the points, without effects."
-            )
-        elif any(fit["slope"] == fit["slope"] for fit in fits):
-            notes.append(
-                "Slope: ordinary least squares, since one side has a single language; in brackets, its 95 % interval. r: "
-                "Pearson's correlation."
-            )
-        if any(fit["slope"] == fit["slope"] and fit["low"] != fit["low"] for fit in fits):
-            notes.append("No interval: the pairs are too few; six languages as both sources and targets are enough.")
-        if any(fit["pairs"] and fit["slope"] != fit["slope"] for fit in fits):
-            notes.append("–: the pairs are too few for a slope, or the value does not vary within sources and targets.")
-        return " ".join(notes)
+        if self.title:
+            ax.set_title(self.title, loc="left", fontsize=10, fontweight="bold")
+        return ax
 
 
-def scatter(
-    points: "pd.DataFrame",
-    fits: Sequence[Mapping[str, Any]],
-    *,
-    per: float,
-    lines: str,
-    x: str,
-    y: str,
-    zero: bool = False,
-    title: str = "",
-) -> "Axes":
-    """A point for each pair and a line for each fit, with its interval as a band; returns the axes.
+def _fit(name: Any, points: "pd.DataFrame", per: float) -> dict[str, Any]:
+    """The slope of one line and its interval, for a difference `per` of the value, and what it is computed from."""
+    from xlgrid.exhibits.pairs.regression import slope
 
-    A line passes through the mean of its points. A point of fewer seeds than planned is hollow.
-
-    Args:
-        points: the columns `line`, `value`, `mean`, `n_seeds`, `n_seeds_expected`.
-        fits: for each line, `line`, and `slope`, `low` and `high` for a difference `per` of the value.
-        lines: the title of the legend.
-        x, y: the labels of the axes.
-        zero: whether to draw a line at 0.
-    """
-    import numpy as np
-    from matplotlib.figure import Figure
-
-    from xlgrid.exhibits.drawing import plots
-
-    ax = plots.axes_at(Figure(figsize=(WIDTH, HEIGHT), dpi=plots.DPI), 0, 0, WIDTH, HEIGHT)
-    # Where the value is a yes or no, the points of each line are beside those of the others.
-    apart = 0.05 if set(points["value"].dropna()) <= {0.0, 1.0} else 0.0
-    if zero:
-        ax.axhline(0, color=plots.INK, linewidth=0.8, zorder=1)
-    for at, fit in enumerate(fits):
-        colour, marker = plots.COLOURS[at % len(plots.COLOURS)], plots.MARKERS[at % len(plots.MARKERS)]
-        of_line = points[points["line"] == fit["line"]].dropna(subset=["value", "mean"])
-        across, up = of_line["value"].to_numpy(float), of_line["mean"].to_numpy(float)
-        full = (of_line["n_seeds"] >= of_line["n_seeds_expected"]).to_numpy()
-        look: Any = {"marker": marker, "s": 14, "linewidths": 0.7, "edgecolors": colour, "zorder": 2}
-        beside = across + apart * (at - (len(fits) - 1) / 2)
-        ax.scatter(beside[full], up[full], facecolors=colour, alpha=0.55, **look)
-        ax.scatter(beside[~full], up[~full], facecolors="none", **look)
-        dash = plots.DASHES[at % len(plots.DASHES)]
-        # Without points, the legend still has the line.
-        ends = np.array([across.min(), across.max()]) if len(across) else np.array([])
-        middle = (across.mean(), up.mean()) if len(across) else (0, 0)
-        drawn = ends if fit["slope"] == fit["slope"] else ends[:0]
-        rise = (drawn - middle[0]) / per
-        line_look: Any = {"color": colour, "marker": marker, "markersize": 4, "label": fit["line"]}
-        # The line has a pale edge, which sets it off from the points.
-        ax.plot(drawn, middle[1] + rise * fit["slope"], "-", color="white", linewidth=3, zorder=3)
-        ax.plot(drawn, middle[1] + rise * fit["slope"], dash, linewidth=1.6, zorder=4, **line_look)
-        if len(drawn):
-            fan = np.linspace(drawn[0], drawn[1], 50)
-            low, high = (middle[1] + (fan - middle[0]) / per * fit[end] for end in ("low", "high"))
-            ax.fill_between(fan, low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
-    known = points["value"].dropna()
-    spare = 0.04 * (known.max() - known.min()) or 0.5
-    spare += apart * len(fits) / 2
-    ax.set(xlabel=x, ylabel=y, xlim=(known.min() - spare, known.max() + spare))
-    if apart:
-        ax.set_xticks([0, 1], ["0", "1"])
-    elif known.max() >= 1000:
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-        ax.locator_params(axis="x", nbins=5)
-    if points["mean"].isna().all():
-        ax.text(0.5, 0.5, "no complete seed", transform=ax.transAxes, ha="center", va="center")
-    ax.grid(axis="y", color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(
-        title=lines,
-        loc="upper left",
-        bbox_to_anchor=(-0.12, -0.2),
-        ncols=2,
-        frameon=False,
-        alignment="left",
-        fontsize=8,
-        title_fontsize=8,
-        handlelength=2.6,
-    )
-    if title:
-        ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    return ax
+    known = points.dropna(subset=["mean", "value"])
+    fit = slope(list(known["source"]), list(known["target"]), known["value"], known["mean"])
+    # Values or means that do not vary have no correlation.
+    varied = known[["value", "mean"]].std().gt(0).all()
+    return {
+        "line": name,
+        "r": known["value"].corr(known["mean"]) if varied else float("nan"),
+        "effects": bool(fit and fit.effects),
+        **{key: per * float(getattr(fit, key)) if fit else float("nan") for key in ("slope", "low", "high")},
+        "pairs": len(known),
+        "planned": len(points),
+        "sources": known["source"].nunique(),
+        "targets": known["target"].nunique(),
+    }

@@ -19,7 +19,7 @@ from xlgrid.pairs import pair_values
 
 LANGUAGES = ["en", "de", "fr", "ru", "uk", "he"]
 KNOWN = {code: language(code) for code in LANGUAGES}
-STUDY = SimpleNamespace(pairs={}, languages_used=KNOWN, methods={})
+STUDY = SimpleNamespace(pair_values=lambda name: pair_values(name, {}, KNOWN))
 RANKING = {"kind": "ranking", "title": "Choice", "by": ["great-circle", "same-family"]}
 
 numbers = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=2, max_size=12)
@@ -45,10 +45,10 @@ def choices(of: pd.DataFrame, **keys: Any) -> pd.DataFrame:
 
 def test_the_ndcg_of_a_target_is_that_of_scikit_learn_with_the_relevances_of_langrank() -> None:
     of = grid(LANGUAGES, LANGUAGES, seeds=1)
-    table, got = pair_values("great-circle", {}, KNOWN), choices(of, k=2, top=3)
+    table, got = pair_values("great-circle", {}, KNOWN), choices(of, k=2)
     for target in LANGUAGES:
         sources = of[(of["target"] == target) & (of["source"] != target)].sort_values("score", ascending=False)
-        relevance = np.maximum(0, 3 - np.arange(len(sources)))
+        relevance = np.maximum(0, 10 - np.arange(len(sources)))
         near = [-table.values[source, target] for source in sources["source"]]
         expected = 100 * ndcg_score([2.0**relevance - 1], [near], k=2)
         assert got.loc[("great-circle", target), "ndcg"] == pytest.approx(expected, abs=1e-12)
@@ -79,6 +79,20 @@ def test_a_table_that_orders_sources_as_the_scores_do_has_no_regret() -> None:
     of["score"] = 90 - np.array(table.of(of["source"], of["target"])) / 100
     got = choices(of).loc["great-circle"]
     assert got["regret"].to_numpy() == pytest.approx(0) and got["ndcg"].to_numpy() == pytest.approx(100)
+
+
+def test_a_table_may_have_the_name_of_a_column_of_scores() -> None:
+    of = grid(LANGUAGES, LANGUAGES, seeds=1)
+    study = SimpleNamespace(pair_values=lambda _: pair_values("great-circle", {}, KNOWN))
+    named = EXHIBIT.validate_python(RANKING | {"by": ["mean"]}).of_scores(study, of).data
+    expected = choices(of, by=["great-circle"]).loc["great-circle", "regret"]
+    assert named[named["by"] == "mean"].set_index("target")["regret"].to_dict() == pytest.approx(expected.to_dict())
+
+
+def test_a_table_cannot_have_the_name_of_the_random_order() -> None:
+    exhibit = EXHIBIT.validate_python(RANKING | {"by": ["random"]})
+    [problem] = exhibit.problems(SimpleNamespace(pairs={"random": None}, defined_names={}), {})
+    assert problem == "by: random is a random order in rankings: give the table another name"
 
 
 def test_a_source_without_a_result_is_not_ranked_and_is_said() -> None:

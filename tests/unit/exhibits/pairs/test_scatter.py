@@ -12,6 +12,7 @@ from exhibit_fixture import EXHIBIT, NAN, grid
 
 from xlgrid.exhibits.drawing import plots
 from xlgrid.languages import language
+from xlgrid.pairs import pair_values
 from xlgrid.pairs.table import PairsFile
 
 LANGUAGES = ["en", "de", "fr", "ru", "uk", "he"]
@@ -24,7 +25,9 @@ def cells(methods: tuple[str, ...] = ("full-ft", "bitfit"), **how: Any) -> pd.Da
 
 def study(**pairs: PairsFile) -> Any:
     languages = {code: language(code) for code in LANGUAGES}
-    return SimpleNamespace(pairs=pairs, languages_used=languages, methods={}, group_facts=lambda _: "")
+    return SimpleNamespace(
+        pairs=pairs, pair_values=lambda name: pair_values(name, pairs, languages), methods={}, group_facts=lambda _: ""
+    )
 
 
 def rendering(spec: dict[str, Any], of: pd.DataFrame, **pairs: PairsFile) -> Any:
@@ -86,10 +89,9 @@ def test_a_mean_without_a_seed_is_left_out_and_said() -> None:
     assert expected["slope"].iloc[0] == pytest.approx(slope * expected["per"].iloc[0], rel=1e-9)
 
 
-def test_cells_in_the_training_language_count_only_if_asked() -> None:
-    of = cells()
-    assert len(rendering({}, of).data) == 60
-    assert len(rendering({"in_language": True}, of).data) == 72
+def test_cells_in_the_training_language_do_not_count() -> None:
+    drawn = rendering({}, cells())
+    assert len(drawn.data) == 60 and "Cells whose target is a training language of their source" in drawn.sheet.notes
 
 
 def test_cells_without_training_have_no_source_and_no_point() -> None:
