@@ -1,6 +1,6 @@
 """Which source for which target: how well values of pairs, such as distances, choose a source; donors and recipients."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,11 @@ class Ranking(OverPairs, Compared):
     def coined_names(self) -> dict[str, list[str]]:
         return {"method": [*self.by, RANDOM]}
 
+    def problems(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        yield from super().problems(study, axes)
+        if RANDOM in self.by:
+            yield f"by: {RANDOM} is a random order in rankings: give the table another name"
+
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd
 
@@ -58,17 +63,18 @@ class Ranking(OverPairs, Compared):
         chosen, order = self.transfers(cells), [*self.by, RANDOM]
         entries = stats.entries(chosen, ["source"], "target").rename(columns={"column": "target"})
         metrics = list(dict.fromkeys(chosen["metric"]))
+        near = pd.DataFrame(index=entries.index)
         for name in self.by:
             table = study.pair_values(name)
-            near = np.array(table.of(entries["source"], entries["target"]))
-            entries[name] = -near if table.lowest_is_nearest else near
-        entries[RANDOM] = 0.0
+            values = np.array(table.of(entries["source"], entries["target"]))
+            near[name] = -values if table.lowest_is_nearest else values
+        near[RANDOM] = 0.0
         entries["good"] = entries["mean"] if units.higher_is_better(metrics) else -entries["mean"]
-        by_target = entries.dropna(subset=["good", *self.by]).groupby("target", sort=False)
+        ranked = entries[entries["good"].notna() & near.notna().all(axis=1)]
         found = [
-            {"what": "choice", "by": name, "target": target} | self._choice(sources, name)
+            {"what": "choice", "by": name, "target": target} | self._choice(sources, near.loc[sources.index, name])
             for name in order
-            for target, sources in by_target
+            for target, sources in ranked.groupby("target", sort=False)
             if len(sources) > 1
         ]
         of_choice = ["what", "by", "target", "sources", "nearest", "best", "ndcg", "regret"]
@@ -81,7 +87,7 @@ class Ranking(OverPairs, Compared):
         for name, row in zip(order, means.to_dict("records"), strict=True):
             texts = {str(head): shown(value, self.digits) for head, value in row.items()}
             lines.append(Line(name, texts, judged, targets, "targets"))
-        unranked, valueless = int(entries["good"].isna().sum()), int(entries[[*self.by]].isna().any(axis=1).sum())
+        unranked, valueless = int(entries["good"].isna().sum()), int(near.isna().any(axis=1).sum())
         notes = [
             *self.about(chosen),
             f"Means over {judged} targets. NDCG@{self.k} in percent, with the relevance {TOP} for the best source; "
@@ -103,24 +109,61 @@ class Ranking(OverPairs, Compared):
         behind = behind.merge(pd.DataFrame({"metric": means.columns, "column": means.columns}), how="cross")
         data = pd.concat([choices, donors, recipients], ignore_index=True)
         data = data[["what", "by", "target", "source", *of_choice[3:], "effect", "pairs"]]
-        unit = units.unit_of_difference(metrics)
-        draw = partial(ranking, choices, donors, recipients, order, unit=unit, title=self.title)
+        draw = partial(self._draw, choices, donors, recipients, units.unit_of_difference(metrics))
         return Rendering(sheet, data, draw, behind)
 
-    def _choice(self, sources: "pd.DataFrame", name: str) -> dict[str, Any]:
-        """NDCG and regret of one table and target, from the columns `source`, `good`, and `name` (higher is nearer)."""
-        good, near = sources["good"].to_numpy(float), sources[name].to_numpy(float)
+    def _choice(self, sources: "pd.DataFrame", values: "pd.Series[float]") -> dict[str, Any]:
+        """NDCG and regret of one table and target: the columns `source` and `good`, and the values (higher is nearer)."""
+        good, near, names = sources["good"].to_numpy(float), values.to_numpy(float), sources["source"].to_numpy()
         rank = (good[:, None] < good[None]).sum(axis=1)
         gains = 2.0 ** np.maximum(0, TOP - rank) - 1
         nearest = near == near.max()
-        names = sources["source"].to_numpy()
         return {
             "sources": len(sources),
-            "nearest": " ".join(names[nearest]) if name != RANDOM else "",
+            "nearest": " ".join(names[nearest]) if values.name != RANDOM else "",
             "best": " ".join(names[good == good.max()]),
             "ndcg": 100 * ndcg(gains, near, self.k),
             "regret": float(good.max() - good[nearest].mean()),
         }
+
+    def _draw(self, choices: "pd.DataFrame", donors: "pd.DataFrame", recipients: "pd.DataFrame", unit: str) -> "Axes":
+        """The regret of each table, with a dot for each target and a line for the mean; below it, donors and recipients."""
+        from matplotlib.figure import Figure
+
+        from xlgrid.exhibits.drawing import plots
+        from xlgrid.results.units import with_unit
+
+        order = [*self.by, RANDOM]
+        above, line = 0.26 * len(order), 0.16
+        figure = Figure(figsize=(2.55, above + 0.85 + line * max(len(donors), len(recipients))), dpi=plots.DPI)
+        ax = plots.axes_at(figure, 0, 0, 2.55, above)
+        at_table = choices["by"].map({name: at for at, name in enumerate(order)})
+        ax.scatter(choices["regret"], at_table, s=14, color=plots.COLOURS[0], alpha=0.45, linewidths=0)
+        for at, name in enumerate(order):
+            mean = choices.loc[choices["by"] == name, "regret"].mean()
+            ax.plot([mean, mean], [at - 0.35, at + 0.35], color=plots.INK)
+        ax.set_yticks(range(len(order)), order)
+        ax.set(ylim=(len(order) - 0.5, -0.5), xlabel=with_unit("regret of the nearest source", unit))
+        ax.tick_params(labelsize=8)
+        axes = [ax]
+        for what, of, axis, left in (("donors", donors, "source", 0.0), ("recipients", recipients, "target", 1.45)):
+            panel = plots.axes_at(figure, left, above + 0.85, 1.1, line * max(1, len(of)))
+            panel.barh(range(len(of)), of["effect"], color=plots.COLOURS[0], height=0.7)
+            panel.set_yticks(range(len(of)), of[axis])
+            panel.axvline(0, color=plots.INK, linewidth=0.8)
+            panel.set_ylim(max(1, len(of)) - 0.5, -0.5)
+            panel.set_title(what, loc="left", fontsize=9)
+            panel.set_xlabel(with_unit("effect", unit), fontsize=8)
+            panel.tick_params(labelsize=7)
+            panel.tick_params(axis="y", length=0)
+            axes.append(panel)
+        for each in axes:
+            each.spines[["top", "right"]].set_visible(False)
+            each.grid(axis="x", color="#dddddd", linewidth=0.6)
+            each.set_axisbelow(True)
+        if self.title:
+            ax.set_title(self.title, loc="left", fontsize=10, fontweight="bold")
+        return ax
 
 
 def ndcg(gains: ArrayLike, values: ArrayLike, k: int) -> float:
@@ -158,54 +201,3 @@ def _listed(what: str, names: "pd.Series[str]", effects: "pd.Series[float]") -> 
     named = [f"{name} {shown(effect, 1)}" for name, effect in zip(names, effects, strict=True) if effect == effect]
     some = [*named[:3], "...", named[-1]] if len(named) > 4 else named
     return f"{what}, the best first: {', '.join(some) or 'none is known'}."
-
-
-def ranking(
-    choices: "pd.DataFrame",
-    donors: "pd.DataFrame",
-    recipients: "pd.DataFrame",
-    order: Sequence[str],
-    *,
-    unit: str = "points",
-    title: str = "",
-) -> "Axes":
-    """The regret of each table, with a dot for each target and a line for the mean; below it, donors and recipients.
-
-    Returns:
-        The axes of the regret.
-    """
-    from matplotlib.figure import Figure
-
-    from xlgrid.exhibits.drawing import plots
-    from xlgrid.results.units import with_unit
-
-    above, line = 0.26 * len(order), 0.16
-    figure = Figure(figsize=(2.55, above + 0.85 + line * max(len(donors), len(recipients))), dpi=plots.DPI)
-    ax = plots.axes_at(figure, 0, 0, 2.55, above)
-    at_table = choices["by"].map({name: at for at, name in enumerate(order)})
-    ax.scatter(choices["regret"], at_table, s=14, color=plots.COLOURS[0], alpha=0.45, linewidths=0)
-    for at, name in enumerate(order):
-        mean = choices.loc[choices["by"] == name, "regret"].mean()
-        ax.plot([mean, mean], [at - 0.35, at + 0.35], color=plots.INK)
-    ax.set_yticks(range(len(order)), order)
-    ax.set(ylim=(len(order) - 0.5, -0.5), xlabel=with_unit("regret of the nearest source", unit))
-    ax.tick_params(labelsize=8)
-    axes = [ax]
-    for what, of, axis, left in (("donors", donors, "source", 0.0), ("recipients", recipients, "target", 1.45)):
-        panel = plots.axes_at(figure, left, above + 0.85, 1.1, line * max(1, len(of)))
-        panel.barh(range(len(of)), of["effect"], color=plots.COLOURS[0], height=0.7)
-        panel.set_yticks(range(len(of)), of[axis])
-        panel.axvline(0, color=plots.INK, linewidth=0.8)
-        panel.set_ylim(max(1, len(of)) - 0.5, -0.5)
-        panel.set_title(what, loc="left", fontsize=9)
-        panel.set_xlabel(with_unit("effect", unit), fontsize=8)
-        panel.tick_params(labelsize=7)
-        panel.tick_params(axis="y", length=0)
-        axes.append(panel)
-    for each in axes:
-        each.spines[["top", "right"]].set_visible(False)
-        each.grid(axis="x", color="#dddddd", linewidth=0.6)
-        each.set_axisbelow(True)
-    if title:
-        ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    return ax

@@ -80,7 +80,7 @@ class Ranks(OverPairs):
         if len(kept) < LEAST_BLOCKS:
             notes.append(f"There are no ranks below {LEAST_BLOCKS} complete blocks.")
             lines = [Line(name, {"mean rank": "–", "first": "–"}, 0, len(scores), "blocks") for name in order]
-            draw = partial(critical_difference, ranks.mean(), None, title=self.title)
+            draw = partial(self._draw, ranks.mean(), None)
         else:
             mean = ranks.mean().sort_values(kind="stable")
             p = posthocs.posthoc_nemenyi_friedman(kept.reset_index(drop=True))
@@ -100,9 +100,48 @@ class Ranks(OverPairs):
                         "" if name == other else f"{value:.3f}" if value >= 0.0005 else "< 0.001"
                     )
                 lines.append(Line(str(name), texts, len(kept), len(scores), "blocks"))
-            draw = partial(critical_difference, mean, p, cd, title=self.title)
+            draw = partial(self._draw, mean, p, cd)
         data = ranks.melt(ignore_index=False, var_name=self.of, value_name="rank").reset_index()
         return Rendering(self.table(self.of, lines, notes), data, draw)
+
+    def _draw(self, ranks: "pd.Series[float]", p: "pd.DataFrame | None", cd: float = 0) -> "Axes":
+        """The diagram of scikit-posthocs: mean ranks on a line, and bars that join methods which do not differ.
+
+        Args:
+            ranks: method -> mean rank.
+            p: the p of each pair of methods; None without results.
+            cd: the critical difference.
+        """
+        import scikit_posthocs as posthocs
+        from matplotlib.figure import Figure
+
+        from xlgrid.exhibits.drawing import plots
+
+        ax = plots.axes_at(Figure(figsize=(2.4, 1), dpi=plots.DPI), 0, 0, 2.4, 0.5 + 0.16 * len(ranks))
+        if p is None:
+            ax.axis("off")
+            ax.text(0.5, 0.5, "no ranks yet", transform=ax.transAxes, ha="center", va="center")
+        else:
+            posthocs.critical_difference_diagram(
+                ranks,
+                p,
+                alpha=LEVEL,
+                ax=ax,
+                label_fmt_left="{label} {rank:.2f}",
+                label_fmt_right="{rank:.2f} {label}",
+                label_props={"fontsize": 9},
+                elbow_props={"linewidth": 1},
+                crossbar_props={"color": plots.INK, "linewidth": 2.5},
+                marker_props={"s": 12},
+                color_palette=dict.fromkeys(ranks.index, plots.INK),
+            )
+            # That of scikit-posthocs would be on the numbers of the axis.
+            over, best = ax.get_xaxis_transform(), float(ranks.min())
+            ax.plot([best, best + cd], [1.3, 1.3], transform=over, color=plots.INK, linewidth=2.5, clip_on=False)
+            ax.text(best + cd, 1.3, f"  CD {cd:.2f}", transform=over, va="center", fontsize=8)
+        if self.title:
+            plots.title_above(plots.figure_of(ax), self.title, 0.55)
+        return ax
 
 
 def critical(methods: int, blocks: int) -> float:
@@ -111,45 +150,3 @@ def critical(methods: int, blocks: int) -> float:
 
     quantile = float(studentized_range.isf(LEVEL, methods, float("inf"))) / sqrt(2)
     return quantile * sqrt(methods * (methods + 1) / (6 * blocks))
-
-
-def critical_difference(
-    ranks: "pd.Series[float]", p: "pd.DataFrame | None", cd: float = 0, *, title: str = ""
-) -> "Axes":
-    """The diagram of scikit-posthocs: mean ranks on a line, and bars that join methods which do not differ.
-
-    Args:
-        ranks: method -> mean rank.
-        p: the p of each pair of methods; None without results.
-        cd: the critical difference.
-    """
-    import scikit_posthocs as posthocs
-    from matplotlib.figure import Figure
-
-    from xlgrid.exhibits.drawing import plots
-
-    ax = plots.axes_at(Figure(figsize=(2.4, 1), dpi=plots.DPI), 0, 0, 2.4, 0.5 + 0.16 * len(ranks))
-    if p is None:
-        ax.axis("off")
-        ax.text(0.5, 0.5, "no ranks yet", transform=ax.transAxes, ha="center", va="center")
-    else:
-        posthocs.critical_difference_diagram(
-            ranks,
-            p,
-            alpha=LEVEL,
-            ax=ax,
-            label_fmt_left="{label} {rank:.2f}",
-            label_fmt_right="{rank:.2f} {label}",
-            label_props={"fontsize": 9},
-            elbow_props={"linewidth": 1},
-            crossbar_props={"color": plots.INK, "linewidth": 2.5},
-            marker_props={"s": 12},
-            color_palette=dict.fromkeys(ranks.index, plots.INK),
-        )
-        # That of scikit-posthocs would be on the numbers of the axis.
-        over, best = ax.get_xaxis_transform(), float(ranks.min())
-        ax.plot([best, best + cd], [1.3, 1.3], transform=over, color=plots.INK, linewidth=2.5, clip_on=False)
-        ax.text(best + cd, 1.3, f"  CD {cd:.2f}", transform=over, va="center", fontsize=8)
-    if title:
-        plots.title_above(plots.figure_of(ax), title, 0.55)
-    return ax

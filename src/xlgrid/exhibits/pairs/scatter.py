@@ -85,8 +85,7 @@ class Scatter(OverPairs):
         data = points.merge(fits[["line", "slope", "low", "high"]].assign(per=per), on="line", sort=False)
         of_point = ["line", "source", "target", "value", "mean", "sd", "n_seeds", "n_seeds_expected"]
         data = data[[*of_point, "slope", "low", "high", "per"]].rename(columns={"line": self.lines})
-        look: Any = {"x": values.quantity, "y": quantity, "zero": bool(self.baseline), "title": self.title}
-        draw = partial(scatter, points, fits, per=per, lines=self.lines, **look)
+        draw = partial(self._draw, points, fits, per, values.quantity, quantity)
         return Rendering(self.table(self.lines, lines, self._notes(points, chosen, fits)), data, draw)
 
     def _slope(self, fit: Any) -> str:
@@ -143,6 +142,69 @@ class Scatter(OverPairs):
         if (~known & (fits["pairs"] > 0)).any():
             yield "–: the pairs are too few for a slope, or the value does not vary within sources and targets."
 
+    def _draw(self, points: "pd.DataFrame", fits: "pd.DataFrame", per: float, x: str, y: str) -> "Axes":
+        """A point for each pair, hollow if it is of fewer seeds than planned; and for each fit a line through the mean of its
+        points, with a band for its interval. `x` and `y` are the labels of the axes."""
+        import numpy as np
+        from matplotlib.figure import Figure
+
+        from xlgrid.exhibits.drawing import plots
+
+        ax = plots.axes_at(Figure(figsize=(WIDTH, HEIGHT), dpi=plots.DPI), 0, 0, WIDTH, HEIGHT)
+        known = points["value"].dropna()
+        # Where the value is a yes or no, the points of each line are beside those of the others.
+        apart = 0.05 if {*known} <= {0.0, 1.0} else 0.0
+        if self.baseline:
+            ax.axhline(0, color=plots.INK, linewidth=0.8, zorder=1)
+        fit: Any
+        for at, fit in enumerate(fits.itertuples()):
+            colour, marker = plots.COLOURS[at % len(plots.COLOURS)], plots.MARKERS[at % len(plots.MARKERS)]
+            of_line = points[points["line"] == fit.line].dropna(subset=["value", "mean"])
+            across, up = of_line["value"].to_numpy(float), of_line["mean"].to_numpy(float)
+            full = (of_line["n_seeds"] >= of_line["n_seeds_expected"]).to_numpy()
+            look: Any = {"marker": marker, "s": 14, "linewidths": 0.7, "edgecolors": colour, "zorder": 2}
+            beside = across + apart * (at - (len(fits) - 1) / 2)
+            ax.scatter(beside[full], up[full], facecolors=colour, alpha=0.55, **look)
+            ax.scatter(beside[~full], up[~full], facecolors="none", **look)
+            # Without a slope, the line is only in the legend.
+            ends = np.array([] if isnan(fit.slope) else [across.min(), across.max()])
+            drawn, low, high = (
+                up.mean() + (ends - across.mean()) / per * value if len(ends) else ends
+                for value in (fit.slope, fit.low, fit.high)
+            )
+            # The line has a pale edge, which sets it off from the points.
+            ax.plot(ends, drawn, "-", color="white", linewidth=3, zorder=3)
+            dash: Any = {"linestyle": plots.DASHES[at % len(plots.DASHES)], "marker": marker, "markersize": 4}
+            ax.plot(ends, drawn, color=colour, linewidth=1.6, zorder=4, label=fit.line, **dash)
+            ax.fill_between(ends, low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
+        spare = 0.04 * (known.max() - known.min()) or 0.5
+        spare += apart * len(fits) / 2
+        ax.set(xlabel=x, ylabel=y, xlim=(known.min() - spare, known.max() + spare))
+        if apart:
+            ax.set_xticks([0, 1], ["0", "1"])
+        elif known.max() >= 1000:
+            ax.xaxis.set_major_formatter("{x:,.0f}")
+            ax.locator_params(axis="x", nbins=5)
+        if points["mean"].isna().all():
+            ax.text(0.5, 0.5, "no complete seed", transform=ax.transAxes, ha="center", va="center")
+        ax.grid(axis="y", color="#dddddd", linewidth=0.6)
+        ax.set_axisbelow(True)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(
+            title=self.lines,
+            loc="upper left",
+            bbox_to_anchor=(-0.12, -0.2),
+            ncols=2,
+            frameon=False,
+            alignment="left",
+            fontsize=8,
+            title_fontsize=8,
+            handlelength=2.6,
+        )
+        if self.title:
+            ax.set_title(self.title, loc="left", fontsize=10, fontweight="bold")
+        return ax
+
 
 def _fit(name: Any, points: "pd.DataFrame", per: float) -> dict[str, Any]:
     """The slope of one line and its interval, for a difference `per` of the value, and what it is computed from."""
@@ -162,86 +224,3 @@ def _fit(name: Any, points: "pd.DataFrame", per: float) -> dict[str, Any]:
         "sources": known["source"].nunique(),
         "targets": known["target"].nunique(),
     }
-
-
-def scatter(
-    points: "pd.DataFrame",
-    fits: "pd.DataFrame",
-    *,
-    per: float,
-    lines: str,
-    x: str,
-    y: str,
-    zero: bool = False,
-    title: str = "",
-) -> "Axes":
-    """A point for each pair and a line for each fit, with its interval as a band; returns the axes.
-
-    A line passes through the mean of its points. A point of fewer seeds than planned is hollow.
-
-    Args:
-        points: the columns `line`, `value`, `mean`, `n_seeds`, `n_seeds_expected`.
-        fits: for each line, `line`, and `slope`, `low` and `high` for a difference `per` of the value.
-        lines: the title of the legend.
-        x, y: the labels of the axes.
-        zero: whether to draw a line at 0.
-    """
-    import numpy as np
-    from matplotlib.figure import Figure
-
-    from xlgrid.exhibits.drawing import plots
-
-    ax = plots.axes_at(Figure(figsize=(WIDTH, HEIGHT), dpi=plots.DPI), 0, 0, WIDTH, HEIGHT)
-    known = points["value"].dropna()
-    # Where the value is a yes or no, the points of each line are beside those of the others.
-    apart = 0.05 if {*known} <= {0.0, 1.0} else 0.0
-    if zero:
-        ax.axhline(0, color=plots.INK, linewidth=0.8, zorder=1)
-    fit: Any
-    for at, fit in enumerate(fits.itertuples()):
-        colour, marker = plots.COLOURS[at % len(plots.COLOURS)], plots.MARKERS[at % len(plots.MARKERS)]
-        of_line = points[points["line"] == fit.line].dropna(subset=["value", "mean"])
-        across, up = of_line["value"].to_numpy(float), of_line["mean"].to_numpy(float)
-        full = (of_line["n_seeds"] >= of_line["n_seeds_expected"]).to_numpy()
-        look: Any = {"marker": marker, "s": 14, "linewidths": 0.7, "edgecolors": colour, "zorder": 2}
-        beside = across + apart * (at - (len(fits) - 1) / 2)
-        ax.scatter(beside[full], up[full], facecolors=colour, alpha=0.55, **look)
-        ax.scatter(beside[~full], up[~full], facecolors="none", **look)
-        # Without a slope, the line is only in the legend.
-        ends = np.array([] if isnan(fit.slope) else [across.min(), across.max()])
-        drawn, low, high = (
-            up.mean() + (ends - across.mean()) / per * value if len(ends) else ends
-            for value in (fit.slope, fit.low, fit.high)
-        )
-        # The line has a pale edge, which sets it off from the points.
-        ax.plot(ends, drawn, "-", color="white", linewidth=3, zorder=3)
-        dash: Any = {"linestyle": plots.DASHES[at % len(plots.DASHES)], "marker": marker, "markersize": 4}
-        ax.plot(ends, drawn, color=colour, linewidth=1.6, zorder=4, label=fit.line, **dash)
-        ax.fill_between(ends, low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
-    spare = 0.04 * (known.max() - known.min()) or 0.5
-    spare += apart * len(fits) / 2
-    ax.set(xlabel=x, ylabel=y, xlim=(known.min() - spare, known.max() + spare))
-    if apart:
-        ax.set_xticks([0, 1], ["0", "1"])
-    elif known.max() >= 1000:
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-        ax.locator_params(axis="x", nbins=5)
-    if points["mean"].isna().all():
-        ax.text(0.5, 0.5, "no complete seed", transform=ax.transAxes, ha="center", va="center")
-    ax.grid(axis="y", color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(
-        title=lines,
-        loc="upper left",
-        bbox_to_anchor=(-0.12, -0.2),
-        ncols=2,
-        frameon=False,
-        alignment="left",
-        fontsize=8,
-        title_fontsize=8,
-        handlelength=2.6,
-    )
-    if title:
-        ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    return ax

@@ -81,6 +81,20 @@ def test_a_table_that_orders_sources_as_the_scores_do_has_no_regret() -> None:
     assert got["regret"].to_numpy() == pytest.approx(0) and got["ndcg"].to_numpy() == pytest.approx(100)
 
 
+def test_a_table_may_have_the_name_of_a_column_of_scores() -> None:
+    of = grid(LANGUAGES, LANGUAGES, seeds=1)
+    study = SimpleNamespace(pair_values=lambda _: pair_values("great-circle", {}, KNOWN))
+    named = EXHIBIT.validate_python(RANKING | {"by": ["mean"]}).of_scores(study, of).data
+    expected = choices(of, by=["great-circle"]).loc["great-circle", "regret"]
+    assert named[named["by"] == "mean"].set_index("target")["regret"].to_dict() == pytest.approx(expected.to_dict())
+
+
+def test_a_table_cannot_have_the_name_of_the_random_order() -> None:
+    exhibit = EXHIBIT.validate_python(RANKING | {"by": ["random"]})
+    [problem] = exhibit.problems(SimpleNamespace(pairs={"random": None}, defined_names={}), {})
+    assert problem == "by: random is a random order in rankings: give the table another name"
+
+
 def test_a_source_without_a_result_is_not_ranked_and_is_said() -> None:
     of = grid(LANGUAGES, LANGUAGES, seeds=1)
     of.loc[(of["source"] == "ru") & (of["target"] == "uk"), "score"] = NAN
