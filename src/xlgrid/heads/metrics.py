@@ -4,7 +4,8 @@ The head defines the outcome of an example:
 
 - `[gold, predicted]`, the numbers of two labels, for a sequence or a choice;
 - `[gold, predicted]`, two lists with the number of a label for each word, for labels of words;
-- `[gold, predicted]`, two lists of the numbers of labels, for several labels of a row;
+- `[gold, predicted, not annotated]`, three lists of the numbers of labels, for several labels of a row;
+- `[gold heads, gold relations, predicted heads, predicted relations]`, four lists with a number for each word, for trees;
 - `[gold, predicted]`, two numbers, for a regression;
 - 0 or 1 for a retrieved sentence, and `[correct, masked]` for the accuracy of masked tokens;
 - `[negative log-likelihood, masked]` for the perplexity of masked tokens;

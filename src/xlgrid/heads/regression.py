@@ -12,7 +12,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import Encoding
 from xlgrid.heads.head import Head, TaskColumns
-from xlgrid.heads.metrics import Metric, OfAll, Ratio
+from xlgrid.heads.metrics import Metric, OfAll, Ratio, Share
 from xlgrid.heads.sequence import RowHead
 from xlgrid.heads.tokens import Tokens
 
@@ -39,19 +39,16 @@ def spearman(outcomes: Numbers) -> float:
     return pearson(rankdata(outcomes, axis=0))
 
 
+def _squared(outcome: list[float]) -> Share:
+    return (outcome[0] - outcome[1]) ** 2, 1
+
+
+_OF_ERRORS: Any = {"unit": "", "higher_is_better": False, "is_reported": False}
 _TEXT = "xlgrid.heads.regression: {} of gold and predicted numbers"
 METRICS: tuple[Metric, ...] = (
     OfAll("spearman", _TEXT.format("rank correlation") + " times 100, as scipy's spearmanr; 0 of a constant", spearman),
     OfAll("pearson", _TEXT.format("correlation") + " times 100, as scipy's pearsonr; 0 of a constant", pearson),
-    Ratio(
-        "mse",
-        _TEXT.format("mean squared difference"),
-        lambda outcome: ((outcome[0] - outcome[1]) ** 2, 1),
-        scale=1,
-        unit="",
-        higher_is_better=False,
-        is_reported=False,
-    ),
+    Ratio("mse", _TEXT.format("mean squared difference"), _squared, scale=1, **_OF_ERRORS),
 )
 
 

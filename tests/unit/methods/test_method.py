@@ -30,9 +30,7 @@ from xlgrid.models.deltas import kept, load_mlm_run
 
 # A base alone has its defaults.
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "lora of all linear layers": {"target": "all-linear", "rank": 4, "alpha": 16.0, "rslora": True},
-    "ia3 of attention": {"target": "key-value"},
-    "prefix-tuning with a network": {"length": 3, "projection": True, "projection_size": 8},
+    "lora of all linear layers": {"target": "all-linear", "rank": 4, "alpha": 16.0},
     "madx on text": {"tune": "language"},
     "madx by the equations": {"wiring": "paper", "task_reduction": 4},
     "madx without the invertible": {"invertible": False},
@@ -98,7 +96,7 @@ def test_every_method_meets_every_family_and_every_head_that_it_is_for() -> None
 
 
 # Even a prefix of zeros takes attention from the input.
-CHANGING = ("prefix-tuning", "prefix-tuning with a network")
+CHANGING = ("prefix-tuning",)
 
 
 def installed(base: str, kind: str, **more: Any) -> tuple[Any, Method]:
@@ -234,9 +232,7 @@ def counts(kind: str) -> dict[str, int]:
         "lora": layers * 8 * query_value + top,
         "lora of all linear layers": layers * 4 * (query_value + others) + top,
         "ia3": layers * (2 * kv + m) + top,
-        "ia3 of attention": layers * 2 * kv + top,
         "prefix-tuning": 20 * layers * 2 * kv + top,
-        "prefix-tuning with a network": 3 * kv + (kv * 8 + 8) + (8 + 1) * layers * 2 * kv + top,
         "structured-dropout": bitfit,
         "structured-dropout of all weights": everything,
         "qcross": bitfit + layers * h,

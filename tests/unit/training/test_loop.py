@@ -177,7 +177,7 @@ def test_a_run_killed_and_resumed_is_identical(plain: Path, encoder: Path, token
     [
         ("lora", {"dropout": 0.3}),
         ("ia3", {}),
-        ("prefix-tuning", {"length": 3, "projection": True, "projection_size": 8}),
+        ("prefix-tuning", {"length": 3}),
     ],
 )
 def test_a_resumed_run_with_parameters_of_peft_is_identical(

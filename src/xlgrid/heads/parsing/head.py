@@ -129,9 +129,8 @@ class ParseHead(TokenHead):
             counts["multiword tokens and empty nodes left out"] = left_out
             for column in self.columns(task):
                 pairs = zip(table[column].to_pylist(), kept, strict=True)
-                table = with_values(
-                    table, column, [row and [row[at] for at in places if at < len(row)] for row, places in pairs]
-                )
+                values = [row and [row[at] for at in places if at < len(row)] for row, places in pairs]
+                table = with_values(table, column, values)
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # `check` reports what is no number.
             heads = pc.cast(table[HEAD], pa.list_(pa.int64()))
             table = table.set_column(table.column_names.index(HEAD), HEAD, heads)
@@ -220,11 +219,11 @@ class ParseHead(TokenHead):
         vectors, arcs, labels = _scored(model, batch)
         heads, relations = labels.unbind(-1)
         logits = model.parser.relations(vectors, heads.clamp(min=0))
-        losses = [
+        of_heads, of_relations = (
             cross_entropy(predicted.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="sum")
             for predicted, gold in ((arcs, heads), (logits, relations))
-        ]
-        return losses[0] + losses[1]
+        )
+        return of_heads + of_relations
 
     def predict(self, model: "PreTrainedModel", batch: Any, tokens: Tokens, rows: Ints) -> list[Any]:
         import torch
@@ -241,14 +240,10 @@ class ParseHead(TokenHead):
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Any]) -> list[Outcome]:
         names = [*map(_universal, tokens.label_names)]
+        plain = [names.index(name) for name in names]
         gold = (_lists(tokens, name, np.arange(len(tokens))) for name in ("heads", "relations"))
         return [
-            [
-                heads,
-                [names.index(names[at]) for at in relations],
-                tree.heads,
-                [names.index(names[at]) for at in tree.relations],
-            ]
+            [heads, [plain[at] for at in relations], tree.heads, [plain[at] for at in tree.relations]]
             for heads, relations, tree in zip(*gold, predictions, strict=True)
         ]
 

@@ -53,11 +53,10 @@ def lora(model: "PreTrainedModel", roles: Sequence[str] | None, **options: Any) 
     _inject(model, LoraConfig(target_modules=linear_layers(model, roles), **options))
 
 
-def ia3(model: "PreTrainedModel", attention: bool, feed_forward: bool) -> None:
+def ia3(model: "PreTrainedModel") -> None:
     """Install IA3 in attention, and at the last layers of feed-forward blocks; see `linear_layers` for errors."""
-    of_attention = linear_layers(model, ("key", "value") if attention else ())
-    of_blocks = linear_layers(model, ("last_dense",) if feed_forward else ())
-    _inject(model, IA3Config(target_modules=of_attention + of_blocks, feedforward_modules=of_blocks))
+    names = linear_layers(model, ("key", "value", "last_dense"))
+    _inject(model, IA3Config(target_modules=names, feedforward_modules=names[2::3]))
 
 
 def linear_layers(model: "PreTrainedModel", roles: Sequence[str] | None) -> list[str]:
@@ -96,8 +95,8 @@ def _inject(model: "PreTrainedModel", config: PeftConfig) -> None:
             wrapper.ia3_l[name] = nn.Parameter(matrix.flatten())
 
 
-def prefixes(model: "PreTrainedModel", length: int, inner: int | None) -> None:
-    """Add prefixes of some length to all layers, which a network with an inner width computes unless this is None.
+def prefixes(model: "PreTrainedModel", length: int) -> None:
+    """Add prefixes of some length to all layers.
 
     peft passes prefixes as the past keys and values of a decoder, which most encoders of transformers do not take, and which
     shift the positions of the others. Here, `attend` is the encoder's attention function.
@@ -114,13 +113,8 @@ def prefixes(model: "PreTrainedModel", length: int, inner: int | None) -> None:
     model.set_attn_implementation(PREFIX)
     for number, attention in enumerate(attentions):
         attention.number = number
-    config = PrefixTuningConfig(
-        num_virtual_tokens=length,
-        num_layers=len(keys),
-        token_dim=keys[0].out_features // (3 if family.query == family.key else 1),
-        encoder_hidden_size=inner,
-        prefix_projection=inner is not None,
-    )
+    width = keys[0].out_features // (3 if family.query == family.key else 1)
+    config = PrefixTuningConfig(num_virtual_tokens=length, num_layers=len(keys), token_dim=width)
     encoder.add_module(PREFIX, PrefixEncoder(config).to(model.device))
     encoder.register_forward_pre_hook(_give_prefixes, with_kwargs=True)
 

@@ -60,17 +60,13 @@ class LoRA(OfPeft):
         "`all-linear`: all linear layers in the layers of the encoder. Queries, keys and values have an A and a B each, "
         "even where one matrix computes all three, as in ModernBERT",
     )
-    rslora: bool = Field(
-        default=False,
-        description="whether the scale is alpha / sqrt(rank) (Kalajdzievski 2023) instead of alpha / rank",
-    )
 
     def install(self, model: "PreTrainedModel") -> None:
         check_fits(self, model)
         from xlgrid.methods.peft import modules
 
-        options = {"r": self.rank, "lora_alpha": self.alpha, "lora_dropout": self.dropout, "use_rslora": self.rslora}
-        modules.lora(model, ("query", "value") if self.target == "query-value" else None, **options)
+        roles = ("query", "value") if self.target == "query-value" else None
+        modules.lora(model, roles, r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout)
 
 
 class IA3(OfPeft):
@@ -82,16 +78,11 @@ class IA3(OfPeft):
 
     mark: ClassVar[str] = "ia3_l"
 
-    target: Literal["all", "key-value", "feed-forward"] = Field(
-        default="all",
-        description="what is scaled: keys, values, and the input of the last feed-forward layer; or a part of it",
-    )
-
     def install(self, model: "PreTrainedModel") -> None:
         check_fits(self, model)
         from xlgrid.methods.peft import modules
 
-        modules.ia3(model, attention=self.target != "feed-forward", feed_forward=self.target != "key-value")
+        modules.ia3(model)
 
 
 class PrefixTuning(OfPeft):
@@ -105,14 +96,6 @@ class PrefixTuning(OfPeft):
     mark: ClassVar[str] = ".prefix."
 
     length: int = Field(default=20, ge=1, description="the number of keys of the prefix in each layer")
-    projection: bool = Field(
-        default=False,
-        description="whether a network of two layers, which trains, computes the prefixes of all layers (Li and Liang 2021, "
-        "section 4.3). P-tuning v2 uses it for some tasks",
-    )
-    projection_size: int = Field(
-        default=512, ge=1, description="the width of the network's inner layer (512 in Li and Liang's code)"
-    )
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
         """An encoder with an attention of its own, such as DeBERTa, has no place for a prefix."""
@@ -131,4 +114,4 @@ class PrefixTuning(OfPeft):
         check_fits(self, model)
         from xlgrid.methods.peft import modules
 
-        modules.prefixes(model, self.length, self.projection_size if self.projection else None)
+        modules.prefixes(model, self.length)

@@ -37,7 +37,7 @@ def test_an_encoder_decoder_is_refused(base: str) -> None:
 
 @pytest.mark.parametrize(
     ("base", "option", "value"),
-    [("lora", "rank", 0), ("lora", "dropout", 1), ("ia3", "target", "query"), ("prefix-tuning", "length", 0)],
+    [("lora", "rank", 0), ("lora", "dropout", 1), ("lora", "target", "query"), ("prefix-tuning", "length", 0)],
 )
 def test_an_option_has_bounds(base: str, option: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"options: {option}: "):
@@ -61,9 +61,9 @@ def test_a_run_goes_on_from_the_same_matrices_only() -> None:
         method.check_start(make("ia3", {}))
 
 
-def test_tokens_do_not_pass_through_what_computes_prefixes() -> None:
-    method = make("prefix-tuning", {"projection": True})
-    assert method.passes("bert.prefix.transform.0.weight") == 0
+def test_tokens_do_not_pass_through_prefixes() -> None:
+    method = make("prefix-tuning", {})
+    assert method.passes("bert.prefix.embedding.weight") == 0
     assert method.passes("bert.encoder.layer.0.output.dense.weight") == 1
 
 
