@@ -6,14 +6,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, PositiveInt, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, PositiveInt, ValidationError, model_validator
 
 from xlgrid.base.names import among
 from xlgrid.base.settings import Name, Seed, Strict, plainly
 from xlgrid.languages.sources import Source, accompanied
 from xlgrid.merging import ALL_OPERATIONS
 from xlgrid.merging.operation import Operation
+from xlgrid.methods.variants import plain, settings_of
 from xlgrid.training.derived import DerivedRuns
+from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
@@ -38,7 +40,14 @@ class Nearest(Strict):
         known = study.pair_values(self.table)
         valued = [part for part in parts if part != target and (part, target) in known.values]
         sign = 1 if known.lowest_is_nearest else -1
-        return sorted(valued, key=lambda part: sign * known.values[part, target])[: self.count]
+        order = sorted(valued, key=lambda part: sign * known.values[part, target])
+        for last, following in zip(order[self.count - 1 : self.count], order[self.count :], strict=False):
+            if known.values[last, target] == known.values[following, target]:
+                raise ValueError(
+                    f"merge.of: by table {self.table}, {last} and {following} are equally near to {target}, so that it does not "
+                    f"decide which {self.count} are the nearest: write another `count`, or take a table without ties"
+                )
+        return order[: self.count]
 
 
 class Members(Strict):
@@ -104,6 +113,12 @@ class Members(Strict):
         other, entry = study.methods[self.method], study.methods[name]
         if not other.is_trained:
             yield f"method: method {self.method} trains nothing and has no runs: name a method with runs"
+        elif reason := other.method.unmergeable:
+            yield f"method: runs of {self.method} cannot be merged: {reason}. Merge runs of full-ft, bitfit or adapters"
+        elif Training.model_validate(dict(settings_of(self.method))).is_for_target:
+            yield f"method: each run of {self.method} is for one target: merge runs of {plain(self.method)}"
+        if isinstance(self.seeds, list) and len({*self.seeds}) < len(self.seeds):
+            yield f"seeds: a seed is twice in {self.seeds}, and its run would count twice: leave it out once"
         theirs, ours = (
             {"base": each.base, "options": each.method.model_dump(exclude_defaults=True), "start": each.start}
             for each in (other, entry)
@@ -126,7 +141,7 @@ class Merge(DerivedRuns, Strict):
         description="options of the operation: ties has `density` and `scale`, dare has `rate`, fisher `examples` and `floor`",
     )
     of: list[Members] = Field(min_length=1, description="the runs that are merged")
-    weights: list[float] | Annotated[list[list[float]], Field(min_length=2)] | None = Field(
+    weights: list[FiniteFloat] | Annotated[list[list[FiniteFloat]], Field(min_length=2)] | None = Field(
         None,
         description="a weight for each entry of `of`, which the runs of the entry share in equal parts; absent: equal weights, "
         "for average, ties and fisher; a list of such lists: the one with the best score on the dev set of the source is taken",

@@ -155,6 +155,12 @@ class Method(Strict):
             return True
         return False
 
+    @property
+    def unmergeable(self) -> str | None:
+        """Why the weights of several runs cannot be merged, as a clause; None if a weighted sum of the changes of weights is
+        the weighted sum of what the runs have learnt, to first order."""
+        return None
+
     def leaves_out(self, name: str, layers: int) -> bool:
         """Whether a model that begins with an MLM run ignores this parameter of the MLM run.
 

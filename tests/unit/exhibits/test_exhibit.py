@@ -27,7 +27,9 @@ exhibits: {t: TABLE}
 """
     study = tmp_path / "s.yaml"
     study.write_text(text.replace("TABLE", table % ""))
-    with pytest.raises(ValueError, match=r"exhibits\.t.*select.metric: task ner has no metric mcc .*leave the task out"):
+    with pytest.raises(
+        ValueError, match=r"exhibits\.t.*select.metric: task ner has no metric mcc .*leave the task out"
+    ):
         load_plan(study)
     study.write_text(text.replace("TABLE", table % ", task: nli"))
     assert load_plan(study).cells

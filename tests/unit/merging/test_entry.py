@@ -249,6 +249,10 @@ def test_the_nearest_sources_follow_the_direction_of_the_table_and_its_changes(t
             "merge.of.0: there are not enough runs .*: table far has values of too few",
         ),
         (
+            {"table": "source,target,value\nen,fr,1\nde,fr,2\nes,fr,2\n"},
+            "de and es are equally near to fr",
+        ),
+        (
             {"table": "source,target,value\n"},
             "merge.of.0: there are not enough runs .*: table far has values of too few",
         ),
@@ -268,6 +272,8 @@ def test_a_mistake_about_nearest_sources_is_told(tmp_path: Path, changes: dict[s
         ("by: average", "by: sum", "methods.merged.merge.*add `weights`"),
         ("full-ft}]}", "full-ft}], weights: [1, 2]}", "there are 2 weights for 1 entries of `of`"),
         ("full-ft}]}", "full-ft}], weights: [-1]}", "weights of a mean are 0 or more"),
+        ("full-ft}]}", "full-ft}], weights: [.inf]}", "methods.merged.merge.*finite"),
+        ("full-ft}]}", "full-ft, seeds: [1, 2, 1]}]}", "merge.of.0.seeds: a seed is twice"),
         ("[{method: full-ft}]", "[]", "methods.merged.merge.of"),
         ("{method: full-ft}", "{method: ful-ft}", "methods.merged.merge.of.0.method: .*did you mean 'full-ft'"),
         ("{method: full-ft}", "{method: full-ft, task: rtt}", "methods.merged.merge.of.0.task: .*did you mean 'rt'"),
@@ -332,3 +338,25 @@ def test_embeddings_of_another_tokenizer_are_not_merged(tmp_path: Path) -> None:
     tokenizers = "tokenizers: {own: {languages: [en]}}\ntasks:"
     with pytest.raises(ValueError, match=r"merge.of: .*/mlm/mini/mlm-ft/en/seed1 has embeddings of tokenizer own"):
         load(tmp_path, (ENTRY, entry), ("tasks:", tokenizers), ("{kind: mlm}", "{kind: mlm, tokenizer: own}"))
+
+
+@pytest.mark.parametrize("base", ["lora", "ia3"])
+def test_products_of_weights_are_not_merged(tmp_path: Path, base: str) -> None:
+    merge = f"merged: {{base: {base}, merge: {{by: average, of: [{{method: few}}]}}}}"
+    with pytest.raises(ValueError, match=r"methods.merged.merge.of.0.method: runs of few cannot be merged: "):
+        load(
+            tmp_path,
+            ("full-ft: {}", f"full-ft: {{}}\n  few: {{base: {base}}}"),
+            (f"merged: {{base: full-ft, merge: {ENTRY}}}", merge),
+        )
+
+
+def test_runs_for_one_target_each_are_not_merged_as_runs_on_the_source(tmp_path: Path) -> None:
+    shots = "source: [en], target: [fr], seed: [1], vary: {shots: [8]}}\n  merges: {task: [rt], encoder: [mini], method: [merged], "
+    with pytest.raises(ValueError, match="each run of full-ft@shots=8 is for one target: merge runs of full-ft"):
+        load(
+            tmp_path,
+            ("method: [full-ft, merged], ", "method: [full-ft], "),
+            ("source: [en], target: [fr], seed: [1]}", shots + "source: [en], target: [fr], seed: [1]}"),
+            (ENTRY, ENTRY.replace("full-ft", "full-ft@shots=8")),
+        )

@@ -61,6 +61,10 @@ class LoRA(OfPeft):
         "even where one matrix computes all three, as in ModernBERT",
     )
 
+    @property
+    def unmergeable(self) -> str:
+        return "what a run has learnt is the product of B and A, and sums of the factors have another product"
+
     def install(self, model: "PreTrainedModel") -> None:
         check_fits(self, model)
         from xlgrid.methods.peft import modules
@@ -77,6 +81,10 @@ class IA3(OfPeft):
     """
 
     mark: ClassVar[str] = "ia3_l"
+
+    @property
+    def unmergeable(self) -> str:
+        return "its vectors are factors, which begin at 1 and not at 0"
 
     def install(self, model: "PreTrainedModel") -> None:
         check_fits(self, model)
