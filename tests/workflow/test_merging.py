@@ -201,4 +201,4 @@ def test_a_mistake_is_told_before_anything_runs(built: Path) -> None:
     wrong["methods"]["soup"]["merge"]["of"][0]["method"] = "bitfit"
     write(built, wrong, "wrong")
     said = refused(built, "xlgrid check wrong")
-    assert "methods.soup.merge.of.0.method: runs of bitfit have base bitfit, and soup has base full-ft" in said
+    assert "methods.soup.merge.of.0.method: bitfit differs from soup by `base`, so that" in said

@@ -100,7 +100,7 @@ class Curve(OfCells):
         for (encoder, method), cell in shown.items():
             if isinstance(value := known_of(cell, facts).get(self.x), str):
                 owner = f"method {method}" if self.x in settings_of(method) else f"encoder {encoder}"
-                yield f"x: {self.x} of {owner} is the text {value!r}, but must be a number"
+                yield f"x: {self.x} of {owner} is the text {value!r}, but must be a number: name numbers only, as in `select: {{{self.x}: [10, 100]}}`"
 
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits.drawing import sheet as printing

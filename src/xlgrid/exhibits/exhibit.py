@@ -269,6 +269,16 @@ class OfCells(Exhibit):
         main = {task: name for task, name in study.main_metrics.items() if task in order.get("task", ())}
         return [*super().settings(study), json.dumps(order), *([json.dumps(main)] if main else [])]
 
+    def unknown_names(self, study: "Study", axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        yield from super().unknown_names(study, axes)
+        chosen = self.select.get("metric", ())
+        for task in map(str, self.select.get("task", axes["task"])) if chosen else ():
+            if task in study.tasks and {*chosen}.isdisjoint(study.tasks[task].task.all_metrics):
+                yield (
+                    f"select.metric: task {task} has no metric {' or '.join(map(str, chosen))} (it has: "
+                    f"{', '.join(study.metrics[task])}): leave the task out with `task` in `select`, or name one of its metrics, too"
+                )
+
     @property
     def shows_checkpoints(self) -> bool:
         """Whether the exhibit shows cells with the weights of a step of their target's MLM run (`Grid.checkpoints`)."""

@@ -105,7 +105,8 @@ class Members(Strict):
         if not other.is_trained:
             yield f"method: method {self.method} trains nothing and has no runs: name a method with runs"
         theirs, ours = (
-            {"base": each.base, "options": each.method.model_dump(), "start": each.start} for each in (other, entry)
+            {"base": each.base, "options": each.method.model_dump(exclude_defaults=True), "start": each.start}
+            for each in (other, entry)
         )
         if wrong := [key for key, value in ours.items() if theirs[key] != value]:
             yield (

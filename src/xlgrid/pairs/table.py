@@ -122,4 +122,4 @@ def _number(text: str) -> float | None:
 
 
 def _shown(value: float | None) -> str:
-    return "no value" if value is None else f"the value {value:g}"
+    return "no value" if value is None else f"the value {value:.12g}"

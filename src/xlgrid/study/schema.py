@@ -431,11 +431,12 @@ class Study(Strict):
         return makers(self, self._swept)
 
     def is_oracle(self, run: Run) -> bool:
-        """Whether the settings of a run, or of a run from which it is made, are chosen on the dev sets of targets."""
-        swept, derived = self.sweep_of(*run[1:5]), self.methods[run.method].derived
-        if derived and any(map(self.is_oracle, derived.runs(run, self))):
-            return True
-        return swept is not None and swept.choose_on == "target"
+        """Whether the settings of a run, or of a run with which it begins or from which it is made, are chosen on the dev
+        sets of targets."""
+        if all(entry.choose_on == "source" for entry in self.sweep):
+            return False
+        swept = self.sweep_of(*run[1:5])
+        return (swept is not None and swept.choose_on == "target") or any(map(self.is_oracle, run.starting_runs(self)))
 
     def choice(self, run: Run) -> Choice | None:
         """The choice of the settings of a run; None if the study tries none for it."""

@@ -1,9 +1,10 @@
 """Settings of training that limit the number of training examples: of the source, or of a cell's target."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, RootModel
+from pydantic import BeforeValidator, RootModel
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads import ALL_HEADS
@@ -29,6 +30,8 @@ class _Sample(Setting):
         root: Any
 
     def conflict(self, training: Any) -> str | None:
+        if sum(isinstance(setting, _Sample) for setting in training.added.values()) > 1:
+            return "`examples` limits the training on the source, and `shots` that on the target: vary one of the two"
         if training.alpha is None:
             return None
         return "a sample of the examples is drawn once, and `alpha` draws without end: leave out one of the two"
@@ -42,7 +45,19 @@ class _Sample(Setting):
         return sample(tokens, self.root, seed, "balanced" in training.added)
 
 
-class Examples(_Sample, RootModel[Annotated[int, Field(gt=0)] | Literal["all"]]):
+def _from(least: int) -> Callable[[Any], Any]:
+    """A validator of numbers of examples from `least` on."""
+
+    def check(value: Any) -> Any:
+        if value == ALL or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
+            return value
+        zero = ": zero-shot transfer is `shots: 0`, of the target" if value == 0 else ""
+        raise ValueError(f"must be a whole number from {least} on, or `all`, got {value!r}{zero}")
+
+    return check
+
+
+class Examples(_Sample, RootModel[Annotated[int | Literal["all"], BeforeValidator(_from(1))]]):
     """A training on some of the examples of its source."""
 
     about = (
@@ -51,7 +66,7 @@ class Examples(_Sample, RootModel[Annotated[int, Field(gt=0)] | Literal["all"]])
     )
 
 
-class Shots(_Sample, RootModel[Annotated[int, Field(ge=0)] | Literal["all"]]):
+class Shots(_Sample, RootModel[Annotated[int | Literal["all"], BeforeValidator(_from(0))]]):
     """A training on some of the examples of a cell's target, after the training on the source (Lauscher et al. 2020,
     section 5). With 0 examples, the model is that of the source."""
 

@@ -273,7 +273,7 @@ def test_a_mistake_about_nearest_sources_is_told(tmp_path: Path, changes: dict[s
         ("{method: full-ft}", "{method: full-ft, task: rtt}", "methods.merged.merge.of.0.task: .*did you mean 'rt'"),
         ("{method: full-ft}", "{method: full-ft, source: it}", "methods.merged.merge.of.0.source: .*'it'"),
         ("{method: full-ft}", "{method: full-ft, source: en+}", "methods.merged.merge.of.0.source: "),
-        ("{method: full-ft}", "{method: bitfit}", "merge.of.0.method: bitfit differs from merged by `base`, `options`, so"),
+        ("{method: full-ft}", "{method: bitfit}", "merge.of.0.method: bitfit differs from merged by `base`, so"),
         ("{method: full-ft}", "{method: target}", "merge.of.0.method: target differs from merged by `start`, so"),
         ("{method: full-ft}", "{method: as-is}", "merge.of.0.method: method as-is trains nothing"),
         ("{method: full-ft}", "{method: merged}", "methods.merged: .* in a circle, merged -> merged"),

@@ -238,6 +238,17 @@ def test_targets_are_chosen_on_only_where_the_study_asks(tmp_path: Path) -> None
     assert oracles == {"bitfit"}
 
 
+def test_a_run_that_begins_with_an_oracle_is_one(tmp_path: Path) -> None:
+    text = TEXT.replace("mlm: {kind: mlm}", "later: {kind: ruletaker, start: rt}, mlm: {kind: mlm}")
+    text = text.replace("epochs: 2,", "dev_targets: [fr], epochs: 2,").replace("task: [rt]", "task: [rt, later]")
+    plan = planned(
+        tmp_path,
+        text.replace("{method: bitfit}", "{method: bitfit, task: rt}").replace("seeds: [11]", "choose_on: target"),
+    )
+    oracles = {(run.task, run.method) for run in plan.runs if plan.study.is_oracle(run)}
+    assert oracles == {("rt", "bitfit"), ("later", "bitfit")}
+
+
 def test_an_encoder_has_no_fact_with_the_name_of_a_swept_setting(tmp_path: Path) -> None:
     text = TEXT.replace("de]}}", "de]}, facts: {lr: 3}}", 1)
     with pytest.raises(ValueError, match=r"encoders.mini.facts.lr: `sweep` tries values of a setting of this name"):

@@ -105,7 +105,9 @@ def test_impossible_values_are_refused(settings: dict[str, object]) -> None:
         Training.model_validate(settings)
 
 
-@pytest.mark.parametrize("settings", [{"alpha": 0.5, "steps": 3, "examples": 4}, {"balanced": "label"}])
+@pytest.mark.parametrize(
+    "settings", [{"alpha": 0.5, "steps": 3, "examples": 4}, {"balanced": "label"}, {"examples": 4, "shots": 4}]
+)
 def test_settings_that_exclude_a_sample_are_a_conflict(settings: dict[str, object]) -> None:
     assert Training.model_validate(settings).conflict
 

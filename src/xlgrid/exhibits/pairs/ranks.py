@@ -84,7 +84,9 @@ class Ranks(OverPairs):
         else:
             mean = ranks.mean().sort_values(kind="stable")
             p = posthocs.posthoc_nemenyi_friedman(kept.reset_index(drop=True))
-            statistic, of_all = friedmanchisquare(*(kept[name] for name in order))
+            # Scores that are all equal have no statistic.
+            equal = kept.nunique(axis=1).max() == 1
+            statistic, of_all = (0.0, 1.0) if equal else friedmanchisquare(*(kept[name] for name in order))
             cd = critical(len(order), len(kept))
             notes += [
                 f"Friedman's test: χ²({len(order) - 1}) = {statistic:.2f}, p = {of_all:.3g}.",
@@ -95,10 +97,9 @@ class Ranks(OverPairs):
             lines = []
             for name, rank in mean.items():
                 texts = {"mean rank": shown(rank, self.digits), "first": str(int((ranks[name] == 1).sum()))}
-                for other, value in p[order].loc[name].items():
-                    texts[f"p against {other}"] = (
-                        "" if name == other else f"{value:.3f}" if value >= 0.0005 else "< 0.001"
-                    )
+                for other in order:
+                    found = "< 0.001" if p.loc[name, other] < 0.0005 else f"{p.loc[name, other]:.3f}"
+                    texts[f"p against {other}"] = "" if name == other else found
                 lines.append(Line(str(name), texts, len(kept), len(scores), "blocks"))
             draw = partial(self._draw, mean, p, cd)
         data = ranks.melt(ignore_index=False, var_name=self.of, value_name="rank").reset_index()

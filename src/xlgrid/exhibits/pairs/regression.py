@@ -48,16 +48,13 @@ class Slope(NamedTuple):
     effects: bool
 
 
-def slope(
-    sources: Sequence[str], targets: Sequence[str], x: ArrayLike, y: ArrayLike, level: float = 0.95
-) -> Slope | None:
-    """The slope of y on x, with its interval: see the docstring of the module.
+def slope(sources: Sequence[str], targets: Sequence[str], x: ArrayLike, y: ArrayLike) -> Slope | None:
+    """The slope of y on x, with its 95 % interval: see the docstring of the module.
 
     Args:
         sources, targets: the languages of each pair, each pair once.
         x: the value of each pair.
         y: the score of each pair, or a column of scores for each of several data sets.
-        level: the probability that the interval has the slope.
 
     Returns:
         None if x does not vary within sources and targets, or there are no more pairs than coefficients.
@@ -106,7 +103,7 @@ def slope(
         together = variance**2 / (own**2 / freedom + rest**2 / max(1, min(n_sources, n_targets) - 1))
     # Without residuals, there is nothing to weigh.
     together = np.where(variance > 0, together, float(freedom))
-    half = student.isf((1 - level) / 2, together) * np.sqrt(variance)
+    half = student.isf(0.025, together) * np.sqrt(variance)
     return Slope(value, value - half, value + half, variance, together, effects)
 
 

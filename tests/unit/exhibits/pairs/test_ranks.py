@@ -69,6 +69,12 @@ def test_the_notes_have_friedman_s_test() -> None:
     assert nothing not in rendering(apart).sheet.notes
 
 
+def test_methods_that_are_equal_in_each_block_do_not_differ(tmp_path: Path) -> None:
+    drawn = rendering(cells().assign(score=50.0))
+    assert "χ²(2) = 0.00, p = 1." in drawn.sheet.notes and "finds no difference at all" in drawn.sheet.notes
+    EXHIBIT.validate_python(RANKS).write("x", tmp_path, drawn)
+
+
 def test_equal_means_share_their_ranks() -> None:
     of = cells().assign(score=50.0)
     of.loc[of["method"] == "madx", "score"] = 60.0
