@@ -10,7 +10,6 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.classification import Cases, measures
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.forms import Normalized, in_form
 from xlgrid.heads.head import TaskColumns, written
 from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.sequence import SequenceHead, check_names
@@ -85,9 +84,6 @@ class MultilabelHead(SequenceHead):
         absent = sum(value is None for column in columns for value in column)
         note = {"values of labels with which a row is not annotated": absent} if absent else {}
         return table.append_column(task.target, rows), counts | note
-
-    def in_form(self, table: "pa.Table", task: TaskColumns, normalized: Normalized) -> "pa.Table":
-        return in_form(table, task.inputs, normalized)
 
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
