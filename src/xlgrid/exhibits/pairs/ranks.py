@@ -10,6 +10,7 @@ from pydantic import Field
 
 from xlgrid.exhibits.exhibit import Rendering
 from xlgrid.exhibits.pairs.over import Line, OverPairs, shown, without
+from xlgrid.languages.sources import NONE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +57,9 @@ class Ranks(OverPairs):
         from xlgrid.results import stats, units
 
         chosen = self.transfers(cells, untrained=True)
+        uneven = self._uneven(chosen)
+        # A method that is planned from an easier source only would win by its source.
+        cells_before, chosen = len(chosen), chosen[~uneven]
         sign = -1 if units.higher_is_better(dict.fromkeys(chosen["metric"])) else 1
         # A block may have a metric of its own, but not several.
         entries = stats.entries(chosen, [*self.blocks], self.of)
@@ -75,6 +79,11 @@ class Ranks(OverPairs):
         notes = [
             *self.about(chosen),
             f"Ranks over {len(kept)} blocks ({' × '.join(self.blocks)}), 1 is the best.",
+            *without(
+                f"cells are of a source that some {self.of} of their block lacks, and are left out",
+                int(uneven.sum()),
+                cells_before,
+            ),
             *without(f"blocks lack a {self.of} and are left out", len(lacking), len(scores), lacking),
         ]
         if len(kept) < LEAST_BLOCKS:
@@ -104,6 +113,13 @@ class Ranks(OverPairs):
             draw = partial(self._draw, mean, p, cd)
         data = ranks.melt(ignore_index=False, var_name=self.of, value_name="rank").reset_index()
         return Rendering(self.table(self.of, lines, notes), data, draw)
+
+    def _uneven(self, cells: "pd.DataFrame") -> "pd.Series[bool]":
+        """Whether a cell has no counterpart of each method that its block has. Cells without training have no source."""
+        trained = cells[cells["source"] != NONE]
+        others = [axis for axis in ("task", "encoder", "method", "source", "target") if axis != self.of]
+        counts = [trained.groupby([*axes])[self.of].transform("nunique") for axes in (others, self.blocks)]
+        return (counts[0] < counts[1]).reindex(cells.index, fill_value=False)
 
     def _draw(self, ranks: "pd.Series[float]", p: "pd.DataFrame | None", cd: float = 0) -> "Axes":
         """The diagram of scikit-posthocs: mean ranks on a line, and bars that join methods which do not differ.

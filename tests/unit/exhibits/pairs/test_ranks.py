@@ -89,6 +89,17 @@ def test_a_block_that_lacks_a_method_is_left_out_and_said() -> None:
     assert set(drawn.data["target"]) == {*TARGETS} - {"fr"}
 
 
+def test_a_source_from_which_one_method_is_not_planned_counts_for_none() -> None:
+    of = cells()
+    # From the source en, everything is harder.
+    of.loc[of["source"] == "en", "score"] -= 20
+    best = of.assign(score=of["score"] + 50 * (of["method"] == "bitfit"))
+    both, partly = rendering(best), rendering(best[(best["method"] != "bitfit") | (best["source"] == "en")])
+    assert "of a source" not in both.sheet.notes
+    assert "14 of 35 cells are of a source" in partly.sheet.notes
+    assert partly.data.query("method == 'bitfit'")["rank"].eq(1).all()
+
+
 def test_blocks_may_be_each_cell() -> None:
     assert "Ranks over 14 blocks (source × target)" in rendering(cells(), blocks=["source", "target"]).sheet.notes
 
