@@ -93,7 +93,7 @@ def test_a_source_from_which_one_method_is_not_planned_counts_for_none() -> None
     of = cells()
     # From the source en, everything is harder.
     of.loc[of["source"] == "en", "score"] -= 20
-    best = of.assign(score=of["score"] + 50 * (of["method"] == "bitfit"))
+    best = of.assign(score=of["score"] + 200 * (of["method"] == "bitfit"))
     both, partly = rendering(best), rendering(best[(best["method"] != "bitfit") | (best["source"] == "en")])
     assert "of a source" not in both.sheet.notes
     assert "14 of 35 cells are of a source" in partly.sheet.notes
