@@ -10,15 +10,20 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from itertools import product
 from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from xlgrid.base.settings import NAME
 
 Value = int | float | str | bool
+# A value that a study writes. YAML takes 1e-5 as text, because it has no point.
+Stated = Annotated[Value, BeforeValidator(lambda value: _value(value) if isinstance(value, str) else value)]
 
 # No name of a study contains these characters, and no shell, file system or command of Snakemake gives them a meaning here.
 _MARK, _EQUALS = "@", "="
 _WORDS = {"true": True, "false": False}
-_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?", re.IGNORECASE)
 
 
 def variant(method: str, settings: Mapping[str, Value]) -> str:

@@ -11,7 +11,7 @@ from xlgrid.base.chains import first_mistakes
 from xlgrid.base.names import among
 from xlgrid.base.settings import Name, Seed, Strict
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods.variants import Value, combinations, variant
+from xlgrid.methods.variants import Stated, combinations, variant
 from xlgrid.study.languages import LANGUAGE
 from xlgrid.study.sweeps import problems_of_values
 from xlgrid.training.recipe import Training
@@ -44,7 +44,7 @@ class Grid(Strict):
         "weights after that step instead of the last weights. Add the steps to `checkpoints` in the training of these "
         "MLM runs, too",
     )
-    vary: dict[str, Annotated[list[Value], Field(min_length=1)]] = Field(
+    vary: dict[str, Annotated[list[Stated], Field(min_length=1)]] = Field(
         {},
         description="setting of training: its values. Each combination of them gives variants of the methods, whose "
         "cells the grid has instead of those of the methods. Exhibits use the settings as axes. See `examples` and "

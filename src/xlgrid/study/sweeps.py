@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_validator
 from xlgrid.base.chains import first_mistakes
 from xlgrid.base.settings import Seed, plainly
 from xlgrid.languages.sources import Source
-from xlgrid.methods.variants import Value, combinations, plain, same, settings_of, variant
+from xlgrid.methods.variants import Stated, Value, combinations, plain, same, settings_of, variant
 from xlgrid.study.when import ForRuns
 from xlgrid.training.recipe import PACE, Training
 from xlgrid.training.sweep import Swept
@@ -40,7 +40,7 @@ class Sweep(ForRuns):
     encoders, whose training is a key of their own.
     """
 
-    set: dict[str, Annotated[tuple[Value, ...], Field(min_length=2)]] = Field(
+    set: dict[str, Annotated[tuple[Stated, ...], Field(min_length=2)]] = Field(
         min_length=1,
         description="setting of training: at least two values, of which the first wins if scores are equal",
     )

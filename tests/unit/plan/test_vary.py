@@ -27,6 +27,13 @@ def test_a_grid_has_variants_instead_of_its_methods() -> None:
     assert not problems(study)
 
 
+def test_numbers_without_a_point_are_numbers() -> None:
+    """YAML takes 1e-5 as text."""
+    study = varied(lr=["1e-5", 2e-5])
+    assert not problems(study)
+    assert {study.recipe(*run[1:]).training.lr for run in runs(study)} == {1e-5, 2e-5}
+
+
 def test_the_recipe_of_a_variant_has_its_settings() -> None:
     recipe = varied(examples=[10]).recipe("ner", "mini", "full-ft@examples=10", "en", 1)
     assert recipe.training.model_dump()["examples"] == 10
