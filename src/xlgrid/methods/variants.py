@@ -61,8 +61,8 @@ def combinations(settings: Mapping[str, Iterable[Value]]) -> list[dict[str, Valu
 def is_shown(method: str, methods: Collection[object] | None, settings: Collection[str]) -> bool:
     """Whether an exhibit or a claim shows the cells of a method.
 
-    A variant is shown only where it is named: by its own name among the methods, or by all of its settings. So nothing averages
-    over variants that does not say so, and nothing mixes them with their method.
+    A variant is shown only where it is named: by its own name among the methods, or by all of its settings. So a mean over
+    a method never contains variants, and a mean over variants is one that the study asks for.
 
     Args:
         methods: the selected methods; None if all are.

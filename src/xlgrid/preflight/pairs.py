@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from xlgrid.languages.sources import NONE
-from xlgrid.pairs import pair_values
 from xlgrid.pairs.table import is_one_way
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import Line, State
@@ -19,7 +18,7 @@ def pair_lines(plan: Plan) -> Iterator[Line]:
     pairs = list(dict.fromkeys((str(cell.source), str(cell.target)) for cell in cells))
     for name, entry in study.pairs.items():
         try:
-            known = pair_values(name, study.pairs, study.languages_used).values
+            known = study.pair_values(name).values
         except (ValueError, OSError) as error:
             yield Line(State.PROBLEM, f"pairs {name}", str(error))
             continue

@@ -9,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from xlgrid.base.names import missing_column
 from xlgrid.data.published import HUB
 from xlgrid.heads.schemes import scheme_of
 from xlgrid.languages import language
@@ -84,6 +85,11 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
     source = max(counts, key=lambda code: (counts[code] or 0, code == "en"))
     splits, remark = _splits(place, source)
     place = place._replace(splits=splits)
+    if not (targets := [code for code in place.names if place.has(code, "test")]):
+        raise ValueError(
+            f"{place.source} has a training set and nothing to evaluate on in {', '.join(place.names)}: divide it into files "
+            "for train, dev and test, with {split} in the pattern"
+        )
     uneven = _uneven(sample, found, labels)
     names = ", ".join(language(code).name for code in place.names)
     most = sorted(counts, key=lambda code: -(counts[code] or 0))[:3]
@@ -105,7 +111,7 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
         "uneven": uneven,
         "most": ", ".join(f"{code}: {counts[code]:,}" for code in most) if counts[source] and len(counts) > 1 else "",
         "source": source,
-        "targets": [code for code in place.names if place.has(code, "test")],
+        "targets": targets,
         "examples": {split: number for split in splits if wishes.task and (number := count(source, split))},
         "remark": remark,
         "epochs": next((epochs for most, epochs in _EPOCHS if (counts[source] or math.inf) <= most), 3),
@@ -137,10 +143,24 @@ def _labels(
     if not (given or columns[0].classes):
         # Without names of labels, all that occur have to be seen.
         pairs = [(code, split) for code in place.names for split in place.splits if place.has(code, split)]
-        columns = [columns_of(read(*pair))[found.target] for pair in pairs]
+        columns = [_column(read(*pair), found.target, f"{place.source} ({', '.join(pair)})") for pair in pairs]
     labels, translated, stated = labels_of(columns, found, given, place.source)
     scheme = scheme_of(tuple(labels)) if found.head == "token" else None
     return labels, translated, f"{stated}, which follow {scheme.description}" if scheme else stated
+
+
+def _column(table: "pa.Table", name: str, where: str) -> Any:
+    """A column of one of several files.
+
+    Raises:
+        ValueError: the file has no such column.
+    """
+    if name not in table.column_names:
+        raise ValueError(
+            f"{where} has no column {name!r}, as other files have: {missing_column(name, table.column_names)}. Files without a "
+            "header have their first row as names: put a header into each, or write a study with `columns` in `data`"
+        )
+    return columns_of(table)[name]
 
 
 def _splits(place: Place, source: str) -> tuple[dict[str, str], str]:

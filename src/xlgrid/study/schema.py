@@ -369,7 +369,9 @@ class Study(Strict):
     @cached_property
     def pair_values(self) -> Callable[[str], PairValues]:
         """A function from the name of a table of pairs to its values, which raises the errors of `xlgrid.pairs.pair_values`."""
-        return cache(lambda name: pair_values(name, self.pairs, self.languages_used))
+        # A table may have languages that a study declares and does not use.
+        known = {**self.declared_languages, **self.languages_used}
+        return cache(lambda name: pair_values(name, self.pairs, known))
 
     @cached_property
     def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:

@@ -50,7 +50,7 @@ class Sweep(ForRuns):
     )
     choose_on: Literal["source", "target"] = Field(
         "source",
-        description="source: the dev set of the source; target: the `dev_targets` that `training` sets for these runs, whereupon "
+        description="source: the dev set of the source; target: the `dev_targets` that `training` sets for these runs; "
         "everything that shows the winner calls it an oracle",
     )
     cells: Literal["winners", "all"] = Field(
@@ -102,7 +102,8 @@ class Sweep(ForRuns):
     def _problems_of_runs(self, study: "Study", at: int) -> Iterator[str]:
         place = f"sweep.{at}"
         matched = [runs for runs in seeds_of(study) if self.is_for(study, **runs._asdict())]
-        if not matched:
+        # A study that extends another may have fewer runs, and still inherit its sweeps: `training_problems` is a remark then.
+        if not matched and not study.extends:
             yield f"{place}.when: no grid has runs that match, except MLM runs, which are not swept: name other runs"
         for runs in matched:
             problems = [*self._problems_of_one(study, at, runs)]

@@ -132,6 +132,16 @@ def test_the_check_tells_a_table_with_mistakes(tmp_path: Path, monkeypatch: pyte
     assert state is State.PROBLEM and "distances.csv:2: unknown language 'qqq'" in text
 
 
+def test_rows_about_a_declared_language_that_no_grid_has_do_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "distances.csv").write_text("source,target,value\nen,zz1,1\n")
+    study = f"{TEXT}\nnew_languages: {{zz1: {{name: New, family: New, script: Latn}}}}\npairs: {{far: distances.csv}}\n"
+    [(state, _, _)] = pair_lines(load_plan(write(tmp_path, study)))
+    assert state is State.OPEN
+
+
 def test_a_study_cannot_give_a_table_the_name_of_a_built_in_one(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"pairs\.great-circle: this is the name of a built-in table: choose another"):
         load_plan(write(tmp_path, f"{TEXT}\npairs: {{great-circle: distances.csv}}\n"))

@@ -290,6 +290,23 @@ def test_data_without_a_training_set_are_refused_with_what_to_do() -> None:
         begin("study", "mine", wishes=Wishes(data="d/{language}/{split}.jsonl"))
 
 
+def test_a_training_set_alone_is_refused_with_what_to_do() -> None:
+    everywhere(plain, "data/{language}/{split}.jsonl", splits=("train",))
+    with pytest.raises(ValueError, match=r"nothing to evaluate on in en, sw: divide it"):
+        written("data/{language}/{split}.jsonl")
+
+
+def test_files_without_a_header_are_refused_with_what_to_do() -> None:
+    everywhere(
+        lambda _, split: "".join(
+            f"{text}\t{'good' if number % 2 == (split == 'dev') else 'bad'}\n" for number, text in enumerate(TEXTS)
+        ),
+        "data/{language}/{split}.tsv",
+    )
+    with pytest.raises(ValueError, match=r"has no column 'good', as other files have: .* put a header into each"):
+        written("data/{language}/{split}.tsv")
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
