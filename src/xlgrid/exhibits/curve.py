@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, known_of, wrong_groups
+from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, wrong_groups
 from xlgrid.methods.variants import plain, settings_of
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ class Curve(OfCells):
     """A figure with the mean score and standard deviation over seeds against `x`.
 
     `x` is `step`, for learning curves on the dev set; `checkpoint`, the step of the target's MLM run with whose weights
-    the cell is evaluated (`checkpoints` of the grid); or a number that is a fact of the encoders (`facts`) or a setting
-    of variants. A fact or setting may also distinguish the lines.
+    the cell is evaluated (`checkpoints` of the grid); a fact of the encoders that is a number (`facts`);
+    or a setting of variants, whose values are at equal distances. A fact or setting may also distinguish the lines.
 
     With `panels` (an axis, a fact or `group`), the figure has a panel for each value. The panel of a group averages
     over the targets of the group.
     """
 
     kind: Literal["curve"] = "curve"
-    x: str = Field(description="step, checkpoint, or a number: a fact of the encoders, or a setting of variants")
+    x: str = Field(description="step, checkpoint, a fact of the encoders that is a number, or a setting of variants")
     lines: str = Field(description="an axis or fact; each of its values has a line")
     panels: str | None = Field(None, description="an axis or fact, or `group`; each of its values has a panel")
     groups: tuple[str, ...] = Field((), description="with `panels: group`: the groups, each of which has a panel")
@@ -94,13 +94,10 @@ class Curve(OfCells):
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
         yield from super().problems_of_plan(planned, facts)
-        shown = (
-            {(cell.encoder, cell.method): cell for cell in self.cells(planned, facts)} if self.x in self.facts else {}
-        )
-        for (encoder, method), cell in shown.items():
-            if isinstance(value := known_of(cell, facts).get(self.x), str):
-                owner = f"method {method}" if self.x in settings_of(method) else f"encoder {encoder}"
-                yield f"x: {self.x} of {owner} is the text {value!r}, but must be a number: name numbers only, as in `select: {{{self.x}: [10, 100]}}`"
+        shown = ((cell.encoder, cell.method) for cell in self.cells(planned, facts)) if self.x in self.facts else ()
+        for encoder, method in dict.fromkeys(shown):
+            if isinstance(value := facts[encoder].get(self.x), str) and self.x not in settings_of(method):
+                yield f"x: {self.x} of encoder {encoder} is the text {value!r}, but must be a number"
 
     def of_scores(self, study: "Study", cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits.drawing import sheet as printing
@@ -109,6 +106,8 @@ class Curve(OfCells):
         chosen = stats.select(cells, self.select)
         if self.groups:
             chosen = stats.in_groups(chosen, self.groups, study.belongs)
+        # Settings are at equal distances, because they often grow by factors, and end with words such as `all`.
+        settings = {key for name in cells.get("run_method", ()) for key in settings_of(name)}
         quantity, percent = units.quantity(chosen["metric"]), units.unit(chosen["metric"]) == "%"
         if self.x == "step":
             learning = records.read_curves(runs)
@@ -123,12 +122,13 @@ class Curve(OfCells):
             chosen = stats.learning_curves(learning, chosen, self.lines)
             quantity, notes = f"dev {quantity}", []
         else:
-            chosen = stats.with_x(chosen, self.x)
+            chosen = chosen if self.x in settings else stats.with_x(chosen, self.x)
             notes = printing.about(chosen)
         rows = [self.panels, self.x] if self.panels else [self.x]
         entries = stats.entries(chosen, rows, self.lines)
         lines = stats.in_order(chosen, self.lines, self.select)
-        order = {self.x: sorted(set(chosen[self.x])), "column": lines}
+        points = sorted(set(chosen[self.x]), key=lambda value: (isinstance(value, str), value))
+        order = {self.x: points, "column": lines}
         if self.panels:
             order[self.panels] = stats.in_order(chosen, self.panels, self.select)
         draw = partial(
@@ -142,6 +142,7 @@ class Curve(OfCells):
             quantity=quantity,
             title=self.title,
             ends=(0, 100) if percent else (0, 1),
+            ticks=points if self.x in settings else (),
         )
         return Rendering(self.printed(entries, notes=notes, rows=rows, order=order), draw=draw)
 
@@ -157,6 +158,7 @@ def curves(
     ends: tuple[float, float] = (0, 100),
     panels: str | None = None,
     panel_order: Sequence[Any] = (),
+    ticks: Sequence[Any] = (),
 ) -> "Axes":
     """Means against `x`, with a line per value of `lines` and a band of one standard deviation over seeds on each side.
 
@@ -170,6 +172,7 @@ def curves(
         ends: the ends of the axis of scores if there are no scores.
         panels: the column that names a panel; None: there is a single panel.
         panel_order: the panels from left to right and from top to bottom.
+        ticks: the values of `x`, at equal distances; (): `x` has numbers, in proportion.
 
     Returns:
         The last panel. Its figure has all panels.
@@ -193,7 +196,7 @@ def curves(
         left, top = number % across * width, number // across * height
         spare = (width - ROOM_BETWEEN[0], height - ROOM_BETWEEN[1]) if panels else (width, height)
         ax = plots.axes_at(figure, left, top, *spare)
-        handles |= _draw(ax, part, x=x, order=order, ends=ends)
+        handles |= _draw(ax, part, x=x, order=order, ends=ends, ticks=ticks)
         ax.set_title(name, loc="left", fontsize=9)
         ax.set_xlabel("steps of training on text" if x == "checkpoint" else x)
         ax.set_ylabel(quantity if number % across == 0 else "")
@@ -218,7 +221,13 @@ def curves(
 
 
 def _draw(
-    ax: "Axes", entries: "pd.DataFrame", *, x: str, order: Sequence[Any], ends: tuple[float, float]
+    ax: "Axes",
+    entries: "pd.DataFrame",
+    *,
+    x: str,
+    order: Sequence[Any],
+    ends: tuple[float, float],
+    ticks: Sequence[Any],
 ) -> dict[str, "Artist"]:
     """Draw the lines of one panel, and return the entries of the legend by name, with `FEWER` if a point is hollow."""
     import pandas as pd
@@ -227,6 +236,8 @@ def _draw(
     from xlgrid.exhibits.drawing import plots
     from xlgrid.exhibits.drawing.sheet import label
 
+    if ticks:
+        entries = entries.assign(**{x: entries[x].map(ticks.index)})
     handles: dict[str, Artist] = {}
     for i, name in enumerate(order):
         line = entries[entries["column"] == name].sort_values(x)
@@ -251,9 +262,12 @@ def _draw(
                 markeredgecolor=colour,
                 zorder=3,
             )
-    if pd.api.types.is_integer_dtype(entries[x]) or (entries[x] % 1 == 0).all():
+    if ticks:
+        ax.set_xticks(range(len(ticks)), [str(label(value)) for value in ticks])
+    elif pd.api.types.is_integer_dtype(entries[x]) or (entries[x] % 1 == 0).all():
         ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
-    ax.xaxis.set_major_formatter(lambda value, _: label(value).replace("-", "\N{MINUS SIGN}"))
+    if not ticks:
+        ax.xaxis.set_major_formatter(lambda value, _: label(value).replace("-", "\N{MINUS SIGN}"))
     # Without results, the axes still show the planned points.
     low, high = float(entries[x].min()), float(entries[x].max())
     spare = 0.04 * (high - low) or 0.5

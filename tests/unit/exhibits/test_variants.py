@@ -199,3 +199,24 @@ def test_learning_curves_of_the_variants_of_a_method_share_its_panel() -> None:
     text = str(page.learning_curves(pd.DataFrame(points), cells))
     [picture] = re.findall(r"base64,([^\"]+)\"", text)
     assert base64.b64decode(picture).decode().count(">bitfit</text>") == 1
+
+
+def test_a_curve_over_numbers_of_examples_ends_with_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    described = yaml.safe_load(STUDY)
+    del described["sweep"], described["claims"]
+    described["grids"]["g"]["vary"] = {"examples": ["all", 1000, 10]}
+    described["exhibits"] = {"c": {"kind": "curve", "title": "T", "x": "examples", "lines": "method"}}
+    few = Plan(Study.model_validate({**described, "name": "few"}))
+    scores = {10: 50.0, 1000: 60.0, "all": 70.0}
+    monkeypatch.setattr(
+        f"{__name__}.SCORES", {cell.method: scores[settings_of(cell.method)["examples"]] for cell in few.cells}
+    )
+    for cell in few.cells:
+        write(cell)
+    rendering = few.study.exhibit("c").rendering(few)
+    assert [*dict.fromkeys(rendering.sheet.entries["examples"])] == [10, 1000, "all"]
+    assert rendering.draw
+    axes = rendering.draw()
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "1000", "all"]
+    assert [line.get_ydata().tolist() for line in axes.get_lines()[:1]] == [[55.5, 65.5, 75.5]]
