@@ -274,9 +274,9 @@ class OfCells(Exhibit):
         chosen = self.select.get("metric", ())
         for task in map(str, self.select.get("task", axes["task"])) if chosen else ():
             if task in study.tasks and {*chosen}.isdisjoint(study.tasks[task].task.all_metrics):
+                has = ", ".join(name for name in study.tasks[task].task.all_metrics if ":" not in name)
                 yield (
-                    f"select.metric: task {task} has no metric {' or '.join(map(str, chosen))} (it has: "
-                    f"{', '.join(study.metrics[task])}): leave the task out with `task` in `select`, or name one of its metrics, too"
+                    f"select.metric: task {task} has no metric {' or '.join(map(str, chosen))} (it has: {has}): leave the task out with `task` in `select`, or name one of its metrics, too"
                 )
 
     @property

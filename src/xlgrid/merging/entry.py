@@ -101,7 +101,7 @@ class Members(Strict):
             return
         yield from among("source", "language", source.languages, study.languages)
         if self.nearest and self.source != "each":
-            yield f"nearest: these are some of the sources of `source: each`, got `source: {self.source}`: write both, or neither"
+            yield f"nearest: these are some of the sources of `source: each`, got {f'`source: {self.source}`' if self.source else 'no `source`'}: write both, or neither"
         try:
             _ = self.nearest and self.nearest.among((), "", study)
         except (ValueError, FileNotFoundError) as error:

@@ -251,4 +251,6 @@ def _located(place: tuple[str, ...], text: str, lines: Lines, path: Path) -> str
         key, colon, rest = text.partition(": ")
     spot = lines.get(place, Spot(path, 1))
     where = ".".join(place)
-    return f"{spot.path}:{spot.line}: {where}{': ' * bool(where)}{text}"
+    # A text about a key that the file does not state names the whole key.
+    where = "" if not where or text.startswith(f"{where}.") else f"{where}: "
+    return f"{spot.path}:{spot.line}: {where}{text}"

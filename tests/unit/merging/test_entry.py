@@ -238,7 +238,7 @@ def test_the_nearest_sources_follow_the_direction_of_the_table_and_its_changes(t
     ("changes", "message"),
     [
         ({"entry": NEAREST.replace("table: far", "table: faar")}, "merge.of.0.nearest.table: .*did you mean 'far'"),
-        ({"entry": NEAREST.replace("source: each, ", "")}, "merge.of.0.nearest: .*got `source: None`"),
+        ({"entry": NEAREST.replace("source: each, ", "")}, "merge.of.0.nearest: .*got no `source`"),
         ({"entry": NEAREST.replace("count: 2", "count: 0")}, "count"),
         (
             {"table": "source,target,value\nen,fr,x\n"},
