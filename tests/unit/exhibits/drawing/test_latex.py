@@ -27,7 +27,9 @@ PLAIN = Latex()
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])))
 def test_escaped_latex_has_no_active_character_left(text: str) -> None:
     mathematics = r"\$\\(?:pm|times|surd|leq|geq|approx|neq|rightarrow)\$|\$-\$|\$\^2\$"
-    commands = rf"\\textbackslash\{{\}}|\\text\w+\{{\}}|\\textsuperscript\{{\\(?:d?dag|S)\}}|{mathematics}|\\[{{}}$&#%_]"
+    commands = (
+        rf"\\textbackslash\{{\}}|\\text\w+\{{\}}|\\textsuperscript\{{\\(?:d?dag|S)\}}|{mathematics}|\\[{{}}$&#%_]"
+    )
     left = re.sub(commands, "", escape_latex(text))
     assert not set(left) & set("\\{}$&#%_^~"), f"{text!r} became {escape_latex(text)!r}"
 
