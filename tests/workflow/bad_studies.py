@@ -268,7 +268,7 @@ PARTS = (
         "methods that start with one another",
         "options: {tune: language}",
         "options: {tune: language}, start: {task: mlm, method: language}",
-        "methods.language.start: MLM runs would begin with one another in a circle, language -> language: add a method without `start` ... and name it here",
+        "methods.language: runs would be made from one another in a circle, language -> language: add a method whose runs begin with the encoder",
     ),
     _in_study(
         "an unknown option of a method",

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import first, planned, project, refused, shell, succeeds, write
+from project import blocks, commands, first, planned, project, refused, shell, succeeds, write
 
 from xlgrid.methods.variants import variant
 from xlgrid.results.records import read_cell
@@ -113,3 +113,12 @@ def test_a_further_value_that_fails_trains_alone_and_leaves_the_choice_open(buil
         f"{RUNS}/bitfit@lr=1e+30/qa1/seed2/run.json --output choice.json",
     )
     assert "error: " in missing and "bitfit@lr=1e+30/qa1/seed2/run.json does not exist" in missing
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
+    page = "docs/how-to/sweep.md"
+    folder = project(tmp_path, first(), "first")
+    study, *_ = blocks(page, "yaml")
+    (folder / "studies" / "rates.yaml").write_text(study)
+    check, cost, made = commands(page)
+    succeeds(folder, check, cost, made.replace("--cores all", "--dry-run"))

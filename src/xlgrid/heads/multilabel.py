@@ -123,10 +123,12 @@ class MultilabelHead(SequenceHead):
             for name in values:
                 if isinstance(name, str):
                     check_names([name], task, where, row)
-        if any(len(values) != len(task.labels) or not {*values} <= {0, 1, None} for values in rows):
-            raise ValueError(
-                f"{where}, column {task.target!r}: expected 1, 0 or nothing for each label; fetch the data again"
-            )
+        for row, values in enumerate(rows, start=first_row):
+            if len(values) != len(task.labels) or not {*values} <= {0, 1, None}:
+                raise ValueError(
+                    f"{where}, row {row}, column {task.target!r}: expected 1, 0 or nothing for each of {len(task.labels)} "
+                    f"labels, got {values}; fetch the data again"
+                )
 
     def fields(self) -> list["pa.Field"]:
         import pyarrow as pa

@@ -157,7 +157,7 @@ def _one(files: Sequence[Path]) -> Path:
         ValueError: there is another one.
     """
     first, *others = [file for file in files if file.is_file()] or files
-    if other := next((file for file in others if not file.samefile(first)), None):
+    if other := next((file for file in others if file.is_file() and not file.samefile(first)), None):
         raise ValueError(f"{first} and {other} would both make results/{first.stem}/: rename one of them")
     return first
 

@@ -38,6 +38,9 @@ DATA: dict[str, dict[str, str]] = {
     "siqa": {"qa1": "86ddff585914b35f", "qf1": "a3b3ab90d08feea2"},
     "tatoeba": {"qa1-qb1": "5aff7c8192c628ca", "qc1-qa2": "a6899676a0dc0aec"},
     "bucc": {"qa1-qb1": "4704103c89cd445c", "qc1-qa2": "9edd10a70d5faf02"},
+    "udparse": {"qa1": "5dba48769f16bbcc", "qb1": "34b767190244348c"},
+    "similarity": {"qa1": "1943a2ab31b48dbe", "qb1": "798708cdcbb4305d"},
+    "mentions": {"qa1": "bd1ca4aa4f71f5cb", "qb1": "eabe33f22445899e"},
 }
 # Digests of texts of 200 rows: name -> language, settings, digest.
 TEXTS: dict[str, tuple[str, dict[str, Any], str]] = {
