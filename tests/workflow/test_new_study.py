@@ -277,10 +277,8 @@ def test_a_study_reads_the_data_as_the_hub_has_them(
 @pytest.mark.slow
 def test_comments_say_what_was_seen(answers: Any) -> None:
     text = answers["ner"]["text"]
-    assert (
-        "main branch is a script" in text
-        and "Runs train on yo, which has most training examples (yo: 6,876, sw: 6,593, ha: 5,716)" in text
-    )
+    assert "main branch is a script" in text
+    assert "Runs train on yo" in text and "(yo: 6,876, sw: 6,593, ha: 5,716)" in text
     assert "examples: {train: 6876, dev: 9, test: 9}" in text
     assert task(answers["squad"])["examples"] == {"train": 87599, "dev": 87599, "test": 10570}
     assert task(answers["ner"])["labels"] == TAGS and answers["ner"]["cells"] == 18
