@@ -17,8 +17,8 @@ from pydantic import BeforeValidator
 from xlgrid.base.settings import NAME
 
 Value = int | float | str | bool
-# A value that a study writes. YAML takes 1e-5 as text, because it has no point.
-Stated = Annotated[Value, BeforeValidator(lambda value: _value(value) if isinstance(value, str) else value)]
+# A value that a study writes, in the type that its name has. YAML takes 1e-5 as text, because it has no point.
+Stated = Annotated[Value, BeforeValidator(lambda value: same(_value(value) if isinstance(value, str) else value))]
 
 # No name of a study contains these characters, and no shell, file system or command of Snakemake gives them a meaning here.
 _MARK, _EQUALS = "@", "="

@@ -6,12 +6,12 @@ from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 
 from xlgrid.base.chains import first_mistakes
 from xlgrid.base.settings import Seed, plainly
 from xlgrid.languages.sources import Source
-from xlgrid.methods.variants import Stated, Value, combinations, plain, same, settings_of, variant
+from xlgrid.methods.variants import Stated, Value, combinations, plain, settings_of, variant
 from xlgrid.study.when import ForRuns
 from xlgrid.training.recipe import PACE, Training
 from xlgrid.training.sweep import Swept
@@ -57,11 +57,6 @@ class Sweep(ForRuns):
         "winners",
         description="winners: only the winners have cells; all: the variants have cells, too, with the seeds of selection",
     )
-
-    @field_validator("set")
-    @classmethod
-    def _as_in_names(cls, settings: dict[str, tuple[Value, ...]]) -> dict[str, tuple[Value, ...]]:
-        return {key: tuple(map(same, values)) for key, values in settings.items()}
 
     def variants(self, study: "Study") -> Iterator[str]:
         """The names of the variants of all methods for which the entry may be."""
