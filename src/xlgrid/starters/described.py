@@ -70,7 +70,7 @@ def study_values(wishes: Wishes) -> dict[str, Any]:
             "one to --languages, or describe another set to train on, by `train` and `dev` in `data` or by `trained_on` of a "
             "task, as the study `benchmarks` does"
         )
-    read = cache(partial(rows, place))
+    read = cache(partial(rows, place, "parse" if wishes.head == "parse" else "token"))
     sample = read(trained[0], "train")
     found, also = guess(sample, place.source, wishes.head, wishes.inputs, wishes.target)
     labels, translated, labels_from = _labels(place, read, sample, found, wishes.labels)
@@ -137,8 +137,8 @@ def _labels(
     place: Place, read: "Callable[[str, str], pa.Table]", sample: "pa.Table", found: Guess, given: Sequence[str]
 ) -> tuple[list[str], dict[str, str], str]:
     """The labels of the task, those of the data that have other names there, and where they are from."""
-    if found.head == "span":
-        return [], {}, ""
+    if found.head in ("span", "regression") or found.labels:
+        return [*found.labels], {}, "A column of the data for each label"
     columns = [columns_of(sample)[found.target]]
     if not (given or columns[0].classes):
         # Without names of labels, all that occur have to be seen.

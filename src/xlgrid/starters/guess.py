@@ -36,8 +36,10 @@ _UNREAD = re.compile(
     "(^|_)(id|idx|index|guid|uid|url|link|lang|language|locale|date|time|source|split|partition|ds|dialect)($|_)",
     re.IGNORECASE,
 )
-# At most this many values are labels.
-_MOST = 200
+# The heads that read one or two columns of text, whatever the columns are called.
+_OF_TEXTS = ("multilabel", "regression", "sequence")
+# At most this many values are labels. From as many columns with 0 and 1 on, each of them is a label.
+_MOST, _FEWEST_COLUMNS = 200, 3
 
 
 class Guess(NamedTuple):
@@ -45,6 +47,7 @@ class Guess(NamedTuple):
 
     Attributes:
         why: a sentence on the columns that show the head.
+        labels: the names of the labels, if each has a column; `target` is then the name of the column that is made of them.
     """
 
     head: str
@@ -52,6 +55,7 @@ class Guess(NamedTuple):
     target: str
     why: str
     choices: Sequence[str] = ()
+    labels: Sequence[str] = ()
 
 
 class Column(NamedTuple):
@@ -84,9 +88,17 @@ class Column(NamedTuple):
         return is_long and len({*self.rows}) * 3 > len(self.rows) and not _UNREAD.search(self.name)
 
     @property
+    def is_measure(self) -> bool:
+        """Whether the values are numbers, not all of which are whole."""
+        try:
+            return self.kind in ("text", "number") and any(float(value) % 1 for value in self.rows)
+        except ValueError:
+            return False
+
+    @property
     def is_label(self) -> bool:
         """Whether the values are few and recur."""
-        if self.classes or self.kind in ("mapping", "empty") or _UNREAD.search(self.name):
+        if self.classes or self.is_measure or self.kind in ("mapping", "empty") or _UNREAD.search(self.name):
             return bool(self.classes)
         return 1 < len({*map(written, self.values)}) <= min(_MOST, len(self.values) / 2)
 
@@ -116,15 +128,24 @@ def guess(
         ValueError: a name is unknown, or the columns fit no head or several targets; the message says which option decides.
     """
     columns = columns_of(table)
-    for option, name in (*(("--inputs", name) for name in inputs), *([("--target", target)] if target else [])):
-        if name not in columns:
-            raise ValueError(f"{option}: {source}: {unknown('column', name, columns)}")
-    kinds = {"span": _spans, "token": _tokens, "choice": _choices, "sequence": _sequences}
+    kinds = {
+        "span": _spans,
+        "token": _tokens,
+        "choice": _choices,
+        "multilabel": _sets,
+        "regression": _measures,
+        "sequence": _sequences,
+        "parse": _trees,
+    }
     if head and head not in kinds:
         raise ValueError(f"--head: {unknown('head', head, kinds)}; docs/how-to/task.md describes tasks of other heads")
     every = [one for kind, find in kinds.items() if head in (None, kind) for one in find(columns)]
+    known = {*columns, *(one.target for one in every)}
+    for option, name in (*(("--inputs", name) for name in inputs), *([("--target", target)] if target else [])):
+        if name not in known:
+            raise ValueError(f"{option}: {source}: {unknown('column', name, columns)}")
     of_target = [one for one in every if target in (None, one.target)]
-    fitting = [one for one in of_target if one.head == "sequence" or {*inputs} <= {*one.inputs}]
+    fitting = [one for one in of_target if one.head in _OF_TEXTS or {*inputs} <= {*one.inputs}]
     if not fitting:
         listed = ", ".join(f"{name} ({'labels' if one.classes else one.kind})" for name, one in columns.items())
         raise ValueError(
@@ -140,13 +161,14 @@ def guess(
         )
     best = hinted[0]._replace(inputs=[*inputs] or hinted[0].inputs)
     texts = [name for name, column in columns.items() if column.is_text and name not in (*best.inputs, best.target)]
-    if best.head == "sequence" and not 1 <= len(best.inputs) <= 2:
+    if best.head in _OF_TEXTS and not 1 <= len(best.inputs) <= 2:
         raise ValueError(
             f"{source}: {' and '.join(texts) or 'no column'} can be the text that an encoder reads (the columns are {', '.join(columns)}): "
             f"name one or two, such as --inputs {','.join(texts[:2] or [*columns][:1])}"
         )
     also = [f"--target {one.target}" for one in alike if one.target != best.target]
-    return best, also + [f"--inputs {name}" for name in texts if best.head == "sequence"]
+    also += [f"--head {other}" for other in dict.fromkeys(one.head for one in every) if other != best.head]
+    return best, also + [f"--inputs {name}" for name in texts if best.head in _OF_TEXTS]
 
 
 def labels_of(
@@ -227,10 +249,38 @@ def _numbering(values: Sequence[Any], count: int) -> list[str]:
     return next((order for order in orders if {*map(written, values)} <= {*order}), [])
 
 
+def _trees(columns: Columns) -> Iterator[Guess]:
+    if {"head", "deprel"} <= {*columns} and (tokens := next(_tokens(columns), None)):
+        yield Guess("parse", tokens.inputs, "deprel", "The columns head and deprel have a tree for each sentence")
+
+
+def _sets(columns: Columns) -> Iterator[Guess]:
+    inputs = _read(columns)
+    for name, column in columns.items() if inputs else ():
+        if column.kind == "list" and column.is_label and _LABEL.search(name):
+            yield Guess("multilabel", inputs, name, f"The lists in {name} have labels, which are few, and recur")
+    marks = [name for name, column in columns.items() if {*map(written, column.rows)} == {"0", "1"}]
+    if len(marks) >= _FEWEST_COLUMNS:
+        why = f"The columns {', '.join(marks)} have 0 or 1 for each text"
+        yield Guess("multilabel", inputs, "labels", why, labels=marks)
+
+
+def _measures(columns: Columns) -> Iterator[Guess]:
+    for name, column in columns.items():
+        if column.is_measure and _LABEL.search(name):
+            yield Guess("regression", _read(columns, name), name, f"The values of {name} are numbers with fractions")
+
+
 def _sequences(columns: Columns) -> Iterator[Guess]:
     labels = [column for column in columns.values() if column.kind in ("text", "number") and column.is_label]
     for label in [column for column in labels if column.classes] or labels:
-        texts = [name for name, column in columns.items() if column.is_text and column is not label]
-        pair = next((pair for pair in _PAIRS if {*pair} <= {*columns}), None)
-        one = [name for name in _TEXTS if name in texts][:1] or (texts if len(texts) == 1 else [])
-        yield Guess("sequence", [*pair] if pair else one, label.name, f"The values of {label.name} are few, and recur")
+        why = f"The values of {label.name} are few, and recur"
+        yield Guess("sequence", _read(columns, label.name), label.name, why)
+
+
+def _read(columns: Columns, target: str = "") -> list[str]:
+    """The columns of the one or two texts that belong to a target; [] if several columns can be the text."""
+    texts = [name for name, column in columns.items() if column.is_text and name != target]
+    if pair := next((pair for pair in _PAIRS if {*pair} <= {*columns}), None):
+        return [*pair]
+    return [name for name in _TEXTS if name in texts][:1] or (texts if len(texts) == 1 else [])

@@ -201,8 +201,11 @@ def _place(
     return Place(source, data, names, splits, present, why, _counts(answer))
 
 
-def rows(place: Place, language: str, split: str) -> "pa.Table":
+def rows(place: Place, head: str, language: str, split: str) -> "pa.Table":
     """The rows of a split: all of those in files, and at most `ROWS` of those on the Hub.
+
+    Args:
+        head: the head that reads files of words.
 
     Raises:
         OSError, ValueError: the data cannot be read.
@@ -216,8 +219,8 @@ def rows(place: Place, language: str, split: str) -> "pa.Table":
     has_words = kind in (*formats.WORDS, formats.LINES) or (
         kind == ".tsv" and any("" in map(str.strip, path.read_text("utf-8").splitlines()) for path in paths)
     )
-    columns = {"inputs": ["tokens"], "target": "tags", "labels": ["O", "X"]}
-    described = task("token" if has_words else "sequence", columns)
+    columns = {"inputs": ["tokens"], "target": "deprel" if head == "parse" else "tags", "labels": ["O", "X"]}
+    described = task(head if has_words else "sequence", columns)
     with tempfile.TemporaryDirectory() as folder:
         lock = Path(folder, "lock.yaml")
         if origin.repository is None or origin.is_file(described):

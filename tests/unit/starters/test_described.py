@@ -86,7 +86,7 @@ def ner(language: str, split: str) -> str:
 
 def conllu(language: str, split: str) -> str:
     words = "".join(
-        f"{n}\t{word}\t_\t{tag}\t_\t_\t{n - 1}\tdep\t_\t_\n"
+        f"{n}\t{word}\t_\t{tag}\t_\t_\t{n - 1}\t{'det' if n % 2 else 'root'}\t_\t_\n"
         for n, (word, tag) in enumerate([(f"{language}{split}", "NOUN"), ("runs", "VERB"), (".", "PUNCT")], 1)
     )
     return f"# text = x\n{words}\n" * 8
@@ -119,9 +119,33 @@ def choices(language: str, split: str) -> list[Row]:
     ]
 
 
+def emotions(language: str, split: str) -> list[Row]:
+    return [
+        {"id": i, "text": f"{language} {split} {text}", "joy": i % 2, "fear": int(i % 3 == 0), "anger": int(i % 5 == 0)}
+        for i, text in enumerate(TEXTS)
+    ]
+
+
+def topics(language: str, split: str) -> list[Row]:
+    sets = [["sport"], ["news", "sport"], []]
+    return [{"text": f"{language} {split} {text}", "topics": sets[i % 3]} for i, text in enumerate(TEXTS)]
+
+
+def similarities(language: str, split: str) -> list[Row]:
+    return [
+        {"sentence1": f"{language} {split} {text}", "sentence2": f"{text} too", "similarity_score": i % 5 + 0.25}
+        for i, text in enumerate(TEXTS)
+    ]
+
+
 @pytest.mark.parametrize(
     ("rows", "pattern", "expected"),
     [
+        (emotions, "d/{language}/{split}.jsonl", {"kind": "multilabel", "inputs": ["text"], "labels": ["joy", "fear", "anger"]}),
+        (emotions, "d/{language}/{split}.csv", {"kind": "multilabel", "inputs": ["text"], "labels": ["joy", "fear", "anger"]}),
+        (topics, "d/{language}/{split}.jsonl", {"kind": "multilabel", "inputs": ["text"], "target": "topics", "labels": ["news", "sport"]}),
+        (similarities, "d/{language}/{split}.jsonl", {"kind": "regression", "inputs": ["sentence1", "sentence2"], "target": "similarity_score", "labels": []}),
+        (similarities, "d/{language}/{split}.csv", {"kind": "regression", "inputs": ["sentence1", "sentence2"], "target": "similarity_score"}),
         (plain, "d/{language}/{split}.jsonl", {"kind": "sequence", "inputs": ["text"], "target": "label", "labels": ["health", "news", "sport"]}),
         (plain, "d/{language}_{split}.tsv", {"kind": "sequence", "inputs": ["text"], "target": "label", "labels": ["health", "news", "sport"]}),
         (plain, "d/{split}/{language}.csv", {"kind": "sequence", "inputs": ["text"]}),
@@ -141,6 +165,16 @@ def test_each_form_of_data_is_recognised(rows: Any, pattern: str, expected: Mapp
     [grid] = study.grids.values()
     assert ([*grid.source], [*grid.target], [*grid.seed]) == (["en"], ["en", "sw"], [1, 2, 3])
     assert {*study.methods} == {"full-ft", "bitfit"} and {*study.exhibits} == {"scores", "transfer"}
+
+
+def test_trees_are_read_where_the_head_is_given_and_said_to_be_possible_otherwise() -> None:
+    everywhere(conllu, "d/{language}/{split}.conllu")
+    study, _ = written("d/{language}/{split}.conllu", head="parse")
+    assert (task(study).kind, task(study).target, task(study).labels) == (
+        "parse",
+        "deprel",
+        ["det", "root"],
+    )
 
 
 def test_names_of_labels_are_read_from_the_features_of_parquet_files() -> None:
