@@ -68,8 +68,11 @@ rule merge:
     conda:
         "../envs/xlgrid.yaml"
     resources:
-        # TIES orders all values of a run in float64.
-        **job(mem_mb=lambda w, attempt: 16000 * attempt),
+        # TIES orders all values of a run in float64. Only operations that read examples run the model.
+        **job(
+            mem_mb=lambda w, attempt: 16000 * attempt,
+            gpu=lambda w, input: SETTINGS.gpus if input.tokens or input.dev else 0,
+        ),
     params:
         recipe=setting("recipe", Run),
         pace=lambda w, input: recipe(w).pace(),

@@ -61,7 +61,9 @@ def read(entry: PairsFile, languages: Mapping[str, Language]) -> dict[tuple[str,
     """
     path, named = Path(entry.file), _naming(languages)
     if not path.is_file():
-        raise FileNotFoundError(f"no table of pairs in {path}: write one with the columns {', '.join(COLUMNS)}")
+        raise FileNotFoundError(
+            f"no table of pairs in {path}: write one with the columns {', '.join(COLUMNS)}, or by `xlgrid distances`"
+        )
     found: dict[tuple[str, str], tuple[float | None, int]] = {}
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file)

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+from xlgrid.data.downloads import find
 from xlgrid.plan.checks import inherited_problems, training_problems
 from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.plan import Plan
@@ -65,7 +66,8 @@ def method_lines(plan: Plan) -> Iterator[Line]:
 def exhibit_lines(plan: Plan) -> Iterator[Line]:
     """A line for each exhibit that cannot be rendered, for example because an entry would average over two methods.
 
-    Learning curves are not checked, because they show runs that have started.
+    Learning curves are not checked, because they show runs that have started; neither are exhibits of files that are not
+    downloaded yet.
     """
     # No study is named -, so the cells of this study have no files.
     cells = [cell._replace(study="-") for cell in plan.cells]
@@ -73,7 +75,8 @@ def exhibit_lines(plan: Plan) -> Iterator[Line]:
     rendered, are_good = 0, True
     for name in plan.study.exhibits:
         exhibit = plan.study.exhibit(name)
-        if exhibit.shows_runs:
+        absent = [file for file in exhibit.files(plan.study) if not Path(file).is_file()]
+        if exhibit.shows_runs or any(find(plan.study.downloads, file) for file in absent):
             continue
         try:
             exhibit.rendering(unmade)

@@ -1,7 +1,9 @@
 """The check of tables of pairs: whether they have values for the pairs of the study."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from xlgrid.data.downloads import find
 from xlgrid.languages.sources import NONE
 from xlgrid.pairs.table import is_one_way
 from xlgrid.plan.plan import Plan
@@ -9,7 +11,8 @@ from xlgrid.preflight import Line, State
 
 
 def pair_lines(plan: Plan) -> Iterator[Line]:
-    """A line for each table of pairs of the study: the pairs of its cells that have a value, and those that lack one.
+    """A line for each table of pairs of the study: the pairs of its cells that have a value, and those that lack one; or
+    where the file comes from, if it is missing.
 
     Cells without training have no source, and cells whose target is a training language of their source are not counted.
     """
@@ -17,6 +20,16 @@ def pair_lines(plan: Plan) -> Iterator[Line]:
     cells = (cell.shown for cell in plan.cells if cell.source != NONE and cell.shown.target not in cell.source.parts)
     pairs = list(dict.fromkeys((str(cell.source), str(cell.target)) for cell in cells))
     for name, entry in study.pairs.items():
+        found = find(study.downloads, entry.file)
+        if found and not Path(entry.file).is_file():
+            if problem := found.problem:
+                yield Line(State.PROBLEM, f"pairs {name}", f"{entry.file}: {problem}")
+            elif found.urls:
+                yield Line(State.GOOD, f"pairs {name}", f"Snakemake downloads {entry.file}")
+            else:
+                advice = f"there is no file {entry.file}, and only you can get it: {found.entry.by_hand}"
+                yield Line(State.PROBLEM, f"pairs {name}", advice)
+            continue
         try:
             known = study.pair_values(name).values
         except (ValueError, OSError) as error:

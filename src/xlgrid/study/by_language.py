@@ -4,6 +4,7 @@ The study has the encoder of each language under a name of its own, such as `mon
 A run has the encoder of its source, and the name of the entry, so that exhibits show the encoders of all languages as one.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -37,6 +38,9 @@ class ByLanguage(Obtained):
 
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
+        for brace in re.findall(r"\{[^}]*\}?", self.origin["place"]):
+            if brace != _BRACE:
+                raise ValueError(f"{brace} in `hub` or `path`: only {_BRACE} can stand there")
         if self.names and not self.is_family:
             raise ValueError("`names` is for {language} in `hub` or `path`, and there is none: leave it out")
         if self.origin["place"] == _BRACE and not self.names:

@@ -11,6 +11,7 @@ from xlgrid.languages import language
 from xlgrid.pairs.table import PairsFile, is_one_way, read
 from xlgrid.plan.load import load_plan
 from xlgrid.preflight import State
+from xlgrid.preflight.check import exhibit_lines
 from xlgrid.preflight.pairs import pair_lines
 
 LANGUAGES = {code: language(code) for code in ("en", "de", "sw", "no")}
@@ -130,6 +131,25 @@ def test_the_check_tells_a_table_with_mistakes(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     [(state, _, text)] = lines(tmp_path, "en,qqq,1\n")
     assert state is State.PROBLEM and "distances.csv:2: unknown language 'qqq'" in text
+
+
+@pytest.mark.parametrize(
+    ("entry", "state", "text"),
+    [
+        ("{by_hand: ask the authors}", State.PROBLEM, "only you can get it: ask the authors"),
+        ('{url: "https://a.org/far.csv"}', State.GOOD, "Snakemake downloads far.csv"),
+    ],
+)
+def test_the_check_says_where_a_table_comes_from_that_is_not_here(
+    entry: str, state: State, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = f"{TEXT}\npairs: {{far: far.csv}}\ndownloads: {{far.csv: {entry}}}\n"
+    study = study.replace("exhibits:", "exhibits:\n  far: {kind: scatter, title: Far, against: far}", 1)
+    plan = load_plan(write(tmp_path, study))
+    [line] = pair_lines(plan)
+    assert line.state is state and text in line.text
+    assert not [line for line in exhibit_lines(plan) if line.state is State.PROBLEM]
 
 
 def test_rows_about_a_declared_language_that_no_grid_has_do_no_harm(

@@ -121,6 +121,7 @@ def test_settings_of_training_name_the_entry() -> None:
         ({}, {"source": ["en+sw"]}, r"mono is one for each language, and en\+sw is not one language"),
         ({"mono": {"hub": "{language}", "names": {"en": "a/b"}}}, {}, "`names` lacks sw"),
         ({"mono": {"hub": "{language}"}}, {}, "{language} alone needs `names`"),
+        ({"mono": {"hub": "a/b-{lang}"}}, {}, "{lang} in `hub` or `path`: only {language} can stand there"),
         ({"mono": {"hub": "a/b", "names": {"en": "c"}}}, {}, "`names` is for {language} in `hub` or `path`"),
         ({"mono": {"hub": "a/b-{language}", "names": {"swa": "c"}}}, {}, "names: .*did you mean 'sw'"),
         ({"mono.sw": {"hub": "a/b"}}, {}, "mono.sw is the name of mono's encoder of a language"),
