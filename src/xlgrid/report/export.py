@@ -37,6 +37,10 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
         pa.int64(),
         "the step of the target's MLM run with whose weights the cell is evaluated; null: its end, or no such run",
     ),
+    "oracle": (
+        pa.bool_(),
+        "whether settings were chosen on the dev sets of targets, so that the score is no result of transfer alone",
+    ),
     "metric": (pa.string(), "the main metric of the task"),
     "score": (pa.float64(), "the score in the main metric; null: the cell has no result yet"),
     "n": (pa.int64(), "the number of examples"),
@@ -91,6 +95,7 @@ def _row(plan: Plan, cell: Cell) -> dict[str, Any]:
     row = {
         **cell.shown._asdict(),
         "checkpoint": cell.target.step,
+        "oracle": plan.study.is_oracle(cell.run),
         "metric": metrics[0],
         "run": None if cell.source == NONE else plan.owned(cell.run).folder,
         "path": cell.path,

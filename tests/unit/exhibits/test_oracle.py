@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from xlgrid.evaluation.cell import pack
 from xlgrid.exhibits import claims
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.report import page
+from xlgrid.report import export, page
 
 STUDY = """\
 title: Oracles
@@ -90,3 +91,9 @@ def test_the_report_says_which_sweep_is_an_oracle(plan: Plan) -> None:
     text = str(page.sweeps(page.load("s.yaml")))
     assert "Runs tried: 12. Sweeps that are finished: 0 of 2." in text
     assert "bitfit ‡" in text and "full-ft ‡" not in text
+
+
+def test_exported_cells_say_which_of_them_are_oracles(plan: Plan, tmp_path: Path) -> None:
+    export.export_cells(plan, tmp_path / "cells.parquet")
+    cells = pq.read_table(tmp_path / "cells.parquet").to_pylist()
+    assert {(cell["method"], cell["oracle"]) for cell in cells} == {("bitfit", True), ("full-ft", False)}
