@@ -13,7 +13,8 @@ from xlgrid.products.choice import Choice
 rule train:
     """A run: one training."""
     input:
-        # The rule needs the encoder, the tokens of the source and of the dev sets, and the runs with which the training begins.
+        # The rule needs the encoder, the tokens of the source and of the dev sets, and the runs with which the training
+        # begins; and the choice of the settings, if a sweep tries several.
         inputs(Run),
     output:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
@@ -41,13 +42,14 @@ rule train:
         start=lambda w, input: [f"--start={path}" for path in input.start],
         first=lambda w, input: [f"--first={path}" for path in input.first],
         tokenizer=lambda w, input: [f"--tokenizer={path}" for path in input.tokenizer],
+        choice=lambda w, input: [f"--choice={path}" for path in input.choice],
     shell:
         r"""
         xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
             --encoder {params.encoder:q} \
             {params.train:q} \
             {params.dev:q} \
-            {params.start:q} {params.first:q} {params.tokenizer:q} \
+            {params.start:q} {params.first:q} {params.tokenizer:q} {params.choice:q} \
             --output {params.folder:q} 2>{log:q}
         """
 
@@ -110,48 +112,8 @@ rule choose:
         "xlgrid choose --sweep {params.sweep:q} {input.runs:q} --output {output:q} 2> {log:q}"
 
 
-rule train_winner:
-    """A run that trains with the settings that won, because no variant has its seed."""
-    input:
-        # The rule needs the choice, and everything that the rule `train` needs.
-        inputs(Run),
-    output:
-        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
-        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/run.json",
-        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/curve.jsonl",
-    log:
-        "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
-    benchmark:
-        "results/{study}/benchmarks/runs/{task}/{encoder}/{method}/{source}/seed{seed}.tsv"
-    wildcard_constraints:
-        study=made_by("train_winner", Run),
-    conda:
-        "../envs/xlgrid.yaml"
-    resources:
-        **job(runtime=240, gpu=SETTINGS.gpus),
-    params:
-        recipe=setting("recipe", Run),
-        pace=lambda w, input: recipe(w).pace(),
-        encoder=subpath(input.encoder, parent=True),
-        folder=subpath(output[0], parent=True),
-        train=lambda w, input: [f"--train={path}" for path in input.train],
-        dev=lambda w, input: [f"--dev={path}" for path in input.dev],
-        start=lambda w, input: [f"--start={path}" for path in input.start],
-        first=lambda w, input: [f"--first={path}" for path in input.first],
-        tokenizer=lambda w, input: [f"--tokenizer={path}" for path in input.tokenizer],
-    shell:
-        r"""
-        xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
-            --encoder {params.encoder:q} \
-            {params.train:q} \
-            {params.dev:q} \
-            {params.start:q} {params.first:q} {params.tokenizer:q} \
-            --choice {input.choice:q} \
-            --output {params.folder:q} 2>{log:q}
-        """
-
-
-use rule train_winner as take_winner with:
+use rule train as take_winner with:
+    # The run of the winning variant is copied.
     wildcard_constraints:
         study=made_by("take_winner", Run),
     resources:

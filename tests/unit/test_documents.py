@@ -188,7 +188,7 @@ def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist(
     lines = yaml.safe_load(block)
     profile = yaml.safe_load(text("slurm/profile.v9+.yaml"))
     assert (
-        profile["set-resources"].keys() - {"attention", "label_data", "train_winner"}
+        profile["set-resources"].keys() - {"attention", "label_data"}
         <= lines["set-resources"].keys()
         <= rules()
     )
@@ -214,7 +214,7 @@ def test_a_profile_sets_resources_of_rules_that_exist(profile: str) -> None:
     assert {*entries} <= rules()
     if profile == "slurm":
         of_a_gpu = {name for name, resources in entries.items() if resources.get("gpus")}
-        assert of_a_gpu == {"pretrain", "train", "train_winner", "evaluate", "attention", "label_data"}
+        assert of_a_gpu == {"pretrain", "train", "evaluate", "attention", "label_data"}
 
 
 def test_the_example_of_labels_from_a_run_is_a_study(tmp_path: Path) -> None:

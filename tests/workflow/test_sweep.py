@@ -37,13 +37,7 @@ def record(folder: Path, method: str, seed: int) -> dict[str, Any]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("project"), swept(), "first")
     jobs = planned(folder, REPORT)
-    assert (jobs["train"], jobs["choose"], jobs["take_winner"], jobs["train_winner"], jobs["evaluate"]) == (
-        4,
-        1,
-        1,
-        1,
-        6,
-    )
+    assert (jobs["train"], jobs["choose"], jobs["take_winner"], jobs["evaluate"]) == (5, 1, 1, 6)
     succeeds(folder, f"snakemake --profile laptop {REPORT}")
     return folder
 
@@ -102,7 +96,7 @@ def test_a_further_value_that_fails_trains_alone_and_leaves_the_choice_open(buil
     study["sweep"][0]["set"]["lr"] = [*LRS, DIVERGES]
     write(built, study, "first")
     jobs = planned(built, REPORT)
-    assert (jobs["train"], jobs["choose"], jobs["take_winner"], jobs["train_winner"]) == (2, 1, 1, 1)
+    assert (jobs["train"], jobs["choose"], jobs["take_winner"]) == (3, 1, 1)
     output = refused(built, f"snakemake --profile laptop {CHOICE}")
     assert "bitfit@lr=1e+30" in output
     status = shell(built, "xlgrid status first").stdout

@@ -125,7 +125,7 @@ class Run(OfGrids, _RunAxes):
     template = "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{file}"
     files = ("run.json", "delta.safetensors", "curve.jsonl")
     stage = "train"
-    rules = ("train", "train_winner", "take_winner")
+    rules = ("train", "take_winner")
 
     def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int | str) -> "Run":
         return super().__new__(cls, study, task, encoder, method, Source(source), int(seed))
@@ -151,11 +151,11 @@ class Run(OfGrids, _RunAxes):
         }
 
     def _inputs_of_choice(self, plan: "Plan") -> Inputs:
-        """The choice of the settings of the run, and the runs of which the run is one; nothing if they are not chosen."""
+        """The choice of the settings of the run, and the runs of which the run is one; no choice if they are not chosen."""
         if choice := plan.study.choice(self):
             taken = [plan.owned(run).delta for run in choice.taken(plan.study, self.seed)]
-            return {"choice": plan.owned(choice).path, "taken": taken}
-        return {}
+            return {"choice": [plan.owned(choice).path], "taken": taken}
+        return {"choice": []}
 
     def settings(self, study: "Study") -> Settings:
         recipe = study.recipe(*self[1:]).identity()

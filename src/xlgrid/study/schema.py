@@ -430,7 +430,7 @@ class Study(Strict):
     @property
     def makers_of_winners(self) -> dict[str, list[str]]:
         """The rules that make runs whose settings are chosen, see `xlgrid.products.product.Product.makers`."""
-        return makers(self, self._swept)
+        return makers(self._swept)
 
     def is_oracle(self, run: Run) -> bool:
         """Whether the settings of a run, or of a run with which it begins or from which it is made, are chosen on the dev

@@ -165,16 +165,15 @@ def swept(study: "Study") -> dict[Runs, Swept]:
     }
 
 
-def makers(study: "Study", swept: Mapping[Runs, Swept]) -> dict[str, list[str]]:
+def makers(swept: Mapping[Runs, Swept]) -> dict[str, list[str]]:
     """Rule -> the beginnings of the paths of the runs that it makes.
 
     A run with a seed of selection is the run of the winning variant; any other trains.
     """
-    paths: dict[str, list[str]] = {"take_winner": [], "train_winner": []}
-    for runs, seeds in (seeds_of(study) if swept else {}).items():
-        for seed in seeds if runs in swept else ():
-            folder = "/".join(("runs", *runs))
+    taken: list[str] = []
+    for runs, each in swept.items():
+        folder = "/".join(("runs", *runs))
+        for seed in each.seeds:
             # Of some methods, each target has a run of its own.
-            made = paths["take_winner" if seed in swept[runs].seeds else "train_winner"]
-            made += [f"{folder}/seed{seed}", f"{folder}@*/seed{seed}"]
-    return paths
+            taken += [f"{folder}/seed{seed}", f"{folder}@*/seed{seed}"]
+    return {"take_winner": taken}

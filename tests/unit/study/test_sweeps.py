@@ -100,18 +100,18 @@ def test_a_run_with_a_seed_of_selection_needs_the_runs_of_which_it_is_one(tmp_pa
     plan = planned(tmp_path, TEXT.replace("seeds: [11]", "seeds: [2, 11]"))
     choice = "results/s/choices/rt/mini/bitfit/en.json"
     one, two = (Run("s", "rt", "mini", "bitfit", "en", seed).inputs(plan) for seed in (1, 2))
-    assert (one["choice"], one["taken"]) == (choice, [])
+    assert (one["choice"], one["taken"]) == ([choice], [])
     assert (two["choice"], two["taken"]) == (
-        choice,
+        [choice],
         [f"results/s/runs/rt/mini/{name}/en/seed2/delta.safetensors" for name in VARIANTS],
     )
-    assert "choice" not in Run("s", "rt", "mini", VARIANTS[0], "en", 2).inputs(plan)
+    assert not Run("s", "rt", "mini", VARIANTS[0], "en", 2).inputs(plan)["choice"]
     made = Choice("s", "rt", "mini", "bitfit", "en")
     assert made.inputs(plan)["runs"] == [
         f"results/s/runs/rt/mini/{name}/en/seed{seed}/run.json" for name in VARIANTS for seed in (2, 11)
     ]
     makers = Run.makers(plan.study)
-    assert "runs/rt/mini/bitfit/en/seed1" in makers["train_winner"]
+    assert "runs/rt/mini/bitfit/en/seed1" not in makers["take_winner"]
     assert "runs/rt/mini/bitfit/en/seed2" in makers["take_winner"]
 
 
