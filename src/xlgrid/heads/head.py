@@ -442,7 +442,7 @@ class Head(ABC):
 
         logits, labels = self.scores(model, batch)
         smoothing = self.label_smoothing
-        return cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
+        return cross_entropy(at_least_fp32(logits), labels, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
 
     def losses(self, model: "PreTrainedModel", batch: "Batch") -> dict[str, "torch.Tensor"]:
         """The losses that training adds, by name, each as the sum of its terms in a batch."""
@@ -503,6 +503,13 @@ class Head(ABC):
 def without_labels(batch: "Batch") -> tuple["Batch", "torch.Tensor"]:
     """The arguments of the model's forward, and the labels."""
     return {name: tensor for name, tensor in batch.items() if name != "labels"}, batch["labels"]
+
+
+def at_least_fp32(outputs: "torch.Tensor") -> "torch.Tensor":
+    """The outputs of a model in the precision of a loss: fp32, or the precision that they have if it is higher."""
+    import torch
+
+    return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
 
 
 def written(label: Any) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.classification import Cases, measures
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.head import TaskColumns, written
+from xlgrid.heads.head import TaskColumns, at_least_fp32, written
 from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.sequence import SequenceHead, check_names
 from xlgrid.heads.tokens import Tokens
@@ -148,9 +148,9 @@ class MultilabelHead(SequenceHead):
         from torch.nn.functional import binary_cross_entropy_with_logits
 
         logits, labels = self.scores(model, batch)
-        counted = labels != IGNORED
+        counted, logits = labels != IGNORED, at_least_fp32(logits.flatten())
         loss: torch.Tensor = binary_cross_entropy_with_logits(
-            logits.flatten().float()[counted], labels[counted], reduction="sum"
+            logits[counted], labels[counted].to(logits.dtype), reduction="sum"
         )
         return loss
 

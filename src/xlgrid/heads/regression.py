@@ -11,7 +11,7 @@ from pydantic import Field
 from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import Head, TaskColumns
+from xlgrid.heads.head import Head, TaskColumns, at_least_fp32
 from xlgrid.heads.metrics import Metric, OfAll, Ratio, Share
 from xlgrid.heads.sequence import RowHead
 from xlgrid.heads.tokens import Tokens
@@ -111,7 +111,7 @@ class RegressionHead(Head):
 
     def loss(self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"]) -> "torch.Tensor":
         predicted, gold = self.scores(model, batch)
-        return (predicted.squeeze(-1).float() - gold).square().sum()
+        return (at_least_fp32(predicted.squeeze(-1)) - gold).square().sum()
 
     def predict(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints

@@ -10,6 +10,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.encoding import IGNORED
+from xlgrid.heads.head import at_least_fp32
 from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head
 from xlgrid.heads.tokens import Tokens
 
@@ -99,9 +100,9 @@ class NextSentenceHead(MlmHead):
         due = batch["labels"] != IGNORED
         layers: list[Any] = [*model.get_submodule(MODULE).children(), model.base_model.pooler]
         classifier, *poolers = layers
-        answers = classifier(poolers[0](states)).float()
+        answers = at_least_fp32(classifier(poolers[0](states)))
         return {
-            "MLM": cross_entropy(output(states[due]).float(), batch["labels"][due], reduction="sum"),
+            "MLM": cross_entropy(at_least_fp32(output(states[due])), batch["labels"][due], reduction="sum"),
             "NSP": cross_entropy(answers, batch[KEPT], ignore_index=IGNORED, reduction="sum"),
         }
 

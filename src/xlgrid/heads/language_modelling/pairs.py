@@ -14,7 +14,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED
-from xlgrid.heads.head import without_labels
+from xlgrid.heads.head import at_least_fp32, without_labels
 from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head
 from xlgrid.heads.tokens import Tokens
 
@@ -130,7 +130,7 @@ def negative_log_likelihood(model: "PreTrainedModel", states: "torch.Tensor", la
         raise ValueError(
             f"training on pairs needs an encoder of the family of BERT or XLM-R, got {model.config.model_type}"
         )
-    return cross_entropy(output(states[due]).float(), labels[due], reduction="sum")
+    return cross_entropy(at_least_fp32(output(states[due])), labels[due], reduction="sum")
 
 
 def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "halves") -> Tokens:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from xlgrid.heads.head import at_least_fp32
+
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
@@ -53,7 +55,7 @@ class Biaffine(nn.Module):
         Returns:
             [rows, words, words + 1], in single precision; -inf for padding, and for a word as its own head.
         """
-        dependents, heads, *_ = vectors.float().split(self.sizes, -1)
+        dependents, heads, *_ = at_least_fp32(vectors).split(self.sizes, -1)
         with torch.autocast(vectors.device.type, enabled=False):
             scores = self.arc(dependents[:, 1:]) @ heads.transpose(1, 2) + self.arc_head(heads).transpose(1, 2)
         itself = torch.eye(scores.shape[2], dtype=torch.bool, device=scores.device)[1:]
@@ -69,7 +71,7 @@ class Biaffine(nn.Module):
         Returns:
             [rows, words, labels], in single precision.
         """
-        *_, dependents, governors = vectors.float().split(self.sizes, -1)
+        *_, dependents, governors = at_least_fp32(vectors).split(self.sizes, -1)
         dependents, at = dependents[:, 1:], heads.unsqueeze(-1).expand(-1, -1, governors.shape[-1])
         governors = governors.gather(1, at)
         with torch.autocast(vectors.device.type, enabled=False):
