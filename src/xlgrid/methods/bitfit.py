@@ -26,6 +26,10 @@ class BitFit(Method):
         """An encoder without biases, such as ModernBERT or EuroBERT, has nothing to train below the head."""
         return without_biases(config, "method bitfit trains biases", "take full-ft or madx")
 
+    @property
+    def apart(self) -> None:
+        return None
+
     def install(self, model: "PreTrainedModel") -> None:
         """Change nothing in the model.
 

@@ -156,6 +156,17 @@ class Method(Strict):
         return False
 
     @property
+    def apart(self) -> str | None:
+        """Why runs cannot train together, in one forward pass of the encoder (`together` of `training`), as a clause; None
+        if they can.
+
+        They can if the method leaves the attention of the encoder as it is, and if all parameters in the layers that train,
+        or that differ between runs, are those of linear layers and LayerNorms. `xlgrid.training.together.stack` gives each
+        run its own. What differs should be small beside what runs share.
+        """
+        return "it trains weights that are not small beside those of the encoder, or changes attention"
+
+    @property
     def unmergeable(self) -> str | None:
         """Why the weights of several runs cannot be merged, as a clause; None if a weighted sum of the changes of weights is
         the weighted sum of what the runs have learnt, to first order."""

@@ -38,13 +38,15 @@ def read_first_token(model: "PreTrainedModel", head: Head) -> bool:
     if cross in (None, kind):
         return False
     # The cross-attention of transformers computes the same function of the same weights, with separate queries.
+    # Another choice of tokens, for a layer that computes the tokens of several batches in one row, may take its place.
+    attention.self.first = attention.output.first = _first
     attention.self.forward = partial(_attend, attention.self, cross.forward)
     attention.output.register_forward_pre_hook(_first_of_residual)
     return True
 
 
 def _attend(
-    attention: "torch.nn.Module",
+    attention: Any,
     forward: Any,
     hidden_states: "torch.Tensor",
     attention_mask: "torch.Tensor | None" = None,
@@ -53,10 +55,14 @@ def _attend(
 ) -> Any:
     """Let the first token attend to all tokens: [rows, tokens, size] -> [rows, 1, size]."""
     mask = attention_mask if attention_mask is None else attention_mask[:, :, :1]
-    return forward(attention, hidden_states[:, :1], hidden_states, mask, **others)
+    return forward(attention, attention.first(hidden_states), hidden_states, mask, **others)
 
 
-def _first_of_residual(_: "torch.nn.Module", states: tuple["torch.Tensor", ...]) -> tuple["torch.Tensor", ...]:
+def _first(states: "torch.Tensor") -> "torch.Tensor":
+    return states[:, :1]
+
+
+def _first_of_residual(output: Any, states: tuple["torch.Tensor", ...]) -> tuple["torch.Tensor", ...]:
     """Cut the arguments of the module after the attention, which adds the attention's output to the layer's input."""
     attended, hidden_states = states
-    return attended, hidden_states[:, :1]
+    return attended, output.first(hidden_states)

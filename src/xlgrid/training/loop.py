@@ -240,9 +240,6 @@ class Loop:
         Raises:
             Stopped: this process, or another process of the training, has received a signal.
         """
-        # A training without steps is evaluated, too.
-        count = max(1, min(self.settings.evaluations, self.steps))
-        due = {round(self.steps * (number + 1) / count) for number in range(count)}
         ahead = schedule.stream(self.train, self.settings, self.recipe.seed, self.plan, self.step)
         saved = time.monotonic()
         progress = Progress(self.step, self.steps)
@@ -258,7 +255,7 @@ class Loop:
 
         while True:
             # An evaluation before a stop or save at this step is in the curve, so a resumed run does not repeat it.
-            if self.step in due and (not self.curve or self.curve[-1]["step"] < self.step):
+            if self.is_due():
                 self.evaluate(check)
             # A resumed run may write a checkpoint again, with the same bytes.
             if self.step in self.settings.checkpoints and self.processes.writes:
@@ -273,6 +270,13 @@ class Loop:
             losses = self.advance(chosen)
             rate = self.optimiser.param_groups[0]["lr"]
             progress.add(self.step, losses, int(self.train.lengths[chosen].sum()), rate)
+
+    def is_due(self) -> bool:
+        """Whether the current weights have to be evaluated, and have not been yet."""
+        # A training without steps is evaluated, too.
+        count = max(1, min(self.settings.evaluations, self.steps))
+        due = {round(self.steps * (number + 1) / count) for number in range(count)}
+        return self.step in due and (not self.curve or self.curve[-1]["step"] < self.step)
 
     def advance(self, chosen: Ints) -> dict[str, float]:
         """Take one optimiser step on the examples `chosen`, and return their losses by name."""
@@ -351,6 +355,25 @@ class Loop:
         """Add the gradients of a batch to the gradients of the weights, part by part; return the losses by name."""
         import torch
 
+        computed, totals = self.collate(parts)
+        losses = dict.fromkeys(totals, torch.zeros((), dtype=torch.float64, device=self.device))
+        for number, batch in computed.items():
+            if number:
+                torch.manual_seed(self.seeds(number)[1])
+            shares = self.shares(batch, totals)
+            torch.stack([*shares.values()]).sum().backward()
+            losses = {name: losses[name] + share.detach().double() for name, share in shares.items()}
+        self.processes.add_gradients([*self.weights.values()])
+        return self.processes.sums({name: float(loss) for name, loss in losses.items()})
+
+    def collate(self, parts: list[Ints]) -> tuple[dict[int, dict[str, Any]], dict[str, float]]:
+        """The batches of the parts of a step that this process computes, by the number of the part, and the number of
+        terms of each loss in all parts.
+
+        Afterwards, the random generator is where the model continues in part 0, the first.
+        """
+        import torch
+
         token_types = self.settings.segments and load.has_segments(self.model)
         computed: dict[int, dict[str, Any]] = {}
         terms = dict.fromkeys(self.objective.loss_names, 0)
@@ -365,19 +388,17 @@ class Loop:
                 self.model, self.method, self.train, parts[number], training=True
             )
         # Means are over the whole batch, so that micro-batches change only the order of sums.
-        totals = self.processes.sums(terms)
-        losses = dict.fromkeys(terms, torch.zeros((), dtype=torch.float64, device=self.device))
-        for number, batch in reversed(computed.items()):
-            if number:
-                torch.manual_seed(self.seeds(number)[1])
-            with autocast(self.device, self.bf16):
-                shares = {
-                    name: loss / max(1, totals[name]) for name, loss in self.objective.losses(self.model, batch).items()
-                }
-            torch.stack([*shares.values()]).sum().backward()
-            losses = {name: losses[name] + share.detach().double() for name, share in shares.items()}
-        self.processes.add_gradients([*self.weights.values()])
-        return self.processes.sums({name: float(loss) for name, loss in losses.items()})
+        return dict(reversed(computed.items())), self.processes.sums(terms)
+
+    def shares(self, batch: dict[str, Any], totals: dict[str, float]) -> "dict[str, torch.Tensor]":
+        """The losses of a part of a step by name, each as its share of the mean over the whole batch.
+
+        Args:
+            totals: the number of terms of each loss in the whole batch.
+        """
+        with autocast(self.device, self.bf16):
+            losses = self.objective.losses(self.model, batch)
+            return {name: loss / max(1, totals[name]) for name, loss in losses.items()}
 
     def seeds(self, part: int) -> list[int]:
         """Two seeds for the random numbers of a part of this step: one for its batch, one for the model."""
@@ -440,26 +461,33 @@ class Loop:
         """Write the state, atomically."""
         if not self.processes.writes:
             return
-        values = {name: getattr(self, name) for name in PROGRESS}
-        changing = {
+        state.write(self.folder, self.recipe.digest(), self.inputs, self.values())
+
+    def values(self) -> dict[str, Any]:
+        """Everything that a step changes."""
+        return {name: getattr(self, name) for name in PROGRESS} | {
             **self.clock.read(),
             "weights": {name: parameter.detach() for name, parameter in self.weights.items()},
             "optimiser": self.optimiser.state_dict(),
         }
-        state.write(self.folder, self.recipe.digest(), self.inputs, values | changing)
 
     def resume(self) -> None:
         """Continue from the state in the folder, if it is undamaged and from this recipe.
 
         Otherwise remove the checkpoints of an earlier training.
         """
-        import torch
-
         saved = state.read(self.folder, self.recipe.digest(), self.inputs, self.settings.checkpoints, self.device)
         if saved is None:
             for checkpoint in self.folder.glob("step*.safetensors"):
                 checkpoint.unlink(missing_ok=True)
             return
+        self.restore(saved)
+        say(f"resumes after step {self.step} of {self.steps}")
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue with what `values` returned earlier."""
+        import torch
+
         with torch.no_grad():
             for name, parameter in self.weights.items():
                 parameter.copy_(saved["weights"][name])
@@ -470,7 +498,6 @@ class Loop:
         # After an error about memory, the user may have lowered `micro_batch_tokens`.
         self.limit = min(filter(None, (self.limit, self.settings.micro_batch_tokens)), default=None)
         self.best = {name: tensor.cpu() for name, tensor in self.best.items()}
-        say(f"resumes after step {self.step} of {self.steps}")
 
     def finish(self) -> None:
         """Write the results and remove the state."""

@@ -26,6 +26,7 @@ from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods.variants import settings_of
+from xlgrid.training.grouping import Together
 from xlgrid.training.new_head import LmHead
 from xlgrid.training.samples import Balanced, Examples, Shots
 from xlgrid.training.setting import Setting
@@ -36,7 +37,7 @@ from xlgrid.training.sweep import Swept
 # dropout and masks. run.json records its final value.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 
-SETTINGS: dict[str, type[Setting]] = {"examples": Examples, "shots": Shots, "balanced": Balanced}
+SETTINGS: dict[str, type[Setting]] = {"examples": Examples, "shots": Shots, "balanced": Balanced, "together": Together}
 ALL_SETTINGS = Extensible[type[Setting]](
     "setting of training",
     "xlgrid.training",
@@ -220,6 +221,9 @@ class Recipe(Strict):
         None, description="the main metric, by which the best checkpoint is chosen; None: the first metric of the head"
     )
     sweep: Swept | None = Field(None, description="the settings among which those of the run are chosen")
+    together: tuple[str, ...] = Field(
+        (), description="the runs with which the run trains in one forward pass, itself among them (METHOD/SOURCE/SEED)"
+    )
     derived: dict[str, Any] = Field(
         {}, description="for a run that is made without training: how, and the recipes of the runs that it is made from"
     )
@@ -269,8 +273,8 @@ class Recipe(Strict):
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result."""
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
-        # The digests of other runs do not change with a field that only runs of a sweep, or runs without training, have.
-        absent = [name for name in ("sweep", "derived") if not getattr(self, name)]
+        # The digests of other runs do not change with a field that only runs of a sweep, of a group, or without training have.
+        absent = [name for name in ("sweep", "together", "derived") if not getattr(self, name)]
         text = self.model_dump_json(exclude=self._without_effect | dict.fromkeys(absent, True))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from xlgrid.heads.head import Head
     from xlgrid.heads.tokens import Tokens
+    from xlgrid.methods import Method
 
 
 class Plan(NamedTuple):
@@ -57,6 +58,15 @@ class Setting(BaseModel):
 
     def misfit(self, head: "Head") -> str | None:
         """The error message if the setting does not suit tasks with a head; None if it does."""
+        return None
+
+    def unfit(self, method: "Method", config: Mapping[str, Any]) -> str | None:
+        """The error message if the setting does not suit a method or an encoder; None if it does.
+
+        Args:
+            config: the contents of the encoder's config.json with the changes of the head, or some of them; empty if
+                they are unknown.
+        """
         return None
 
     def begin(self, model: "PreTrainedModel", encoder: Path) -> None:

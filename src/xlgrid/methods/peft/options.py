@@ -62,6 +62,10 @@ class LoRA(OfPeft):
     )
 
     @property
+    def apart(self) -> None:
+        return None
+
+    @property
     def unmergeable(self) -> str:
         return "what a run has learnt is the product of B and A, and sums of the factors have another product"
 

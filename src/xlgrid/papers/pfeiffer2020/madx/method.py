@@ -162,6 +162,10 @@ class MadX(Method):
     def trains_head(self) -> bool:
         return self.tune != "language"
 
+    @property
+    def apart(self) -> str | None:
+        return super().apart if self.tune == "encoder" else None
+
     def is_language_specific(self, name: str) -> bool:
         """Whether a parameter belongs to the language or invertible adapters (sections 4.1 and 4.3)."""
         return adapter_kind(name) == "language"
