@@ -4,10 +4,12 @@ REQUIRED INPUTS: results/{study}/encoders/{encoder}/, the tokens of the source's
     tokenizer that is not the encoder's; for a merge, the encoder and the runs that are merged; for a
     choice, the runs of the variants of a method
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl};
+    results/{study}/together/{task}/{encoder}/{method}/{source}/seed{seed}.tar, with the runs of a group;
     results/{study}/choices/{task}/{encoder}/{method}/{source}.json
 """
 
 from xlgrid.products.choice import Choice
+from xlgrid.products.together import RunGroup
 
 
 rule train:
@@ -43,6 +45,7 @@ rule train:
         first=lambda w, input: [f"--first={path}" for path in input.first],
         tokenizer=lambda w, input: [f"--tokenizer={path}" for path in input.tokenizer],
         choice=lambda w, input: [f"--choice={path}" for path in input.choice],
+        together=lambda w, input: [f"--together={path}" for path in input.get("together", [])],
     shell:
         r"""
         xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
@@ -50,6 +53,7 @@ rule train:
             {params.train:q} \
             {params.dev:q} \
             {params.start:q} {params.first:q} {params.tokenizer:q} {params.choice:q} \
+            {params.together:q} \
             --output {params.folder:q} 2>{log:q}
         """
 
@@ -116,5 +120,39 @@ use rule train as take_winner with:
     # The run of the winning variant is copied.
     wildcard_constraints:
         study=made_by("take_winner", Run),
+    resources:
+        **job(runtime=30),
+
+
+rule train_many:
+    """The runs of a group, which train together in one forward pass of their encoder."""
+    input:
+        # The rule needs the inputs of all runs of the group.
+        inputs(RunGroup),
+    output:
+        "results/{study}/together/{task}/{encoder}/{method}/{source}/seed{seed}.tar",
+    log:
+        "results/{study}/logs/together/{task}/{encoder}/{method}/{source}/seed{seed}.log",
+    benchmark:
+        "results/{study}/benchmarks/together/{task}/{encoder}/{method}/{source}/seed{seed}.tsv"
+    conda:
+        "../envs/xlgrid.yaml"
+    resources:
+        **job(runtime=720, gpu=SETTINGS.gpus),
+    params:
+        recipes=setting("recipes", RunGroup),
+        encoder=subpath(input.encoder, parent=True),
+        files=lambda w, input: [f"--files={each}" for each in plans.product(RunGroup, w).files_of_runs(PLANS[w.study])],
+    shell:
+        r"""
+        xlgrid train-many {params.recipes:q} {params.files:q} \
+            --encoder {params.encoder:q} --output {output:q} 2>{log:q}
+        """
+
+
+use rule train as take_run with:
+    # The files of a run are taken from those of its group.
+    wildcard_constraints:
+        study=made_by("take_run", Run),
     resources:
         **job(runtime=30),

@@ -48,6 +48,7 @@ COMMANDS = {
     ),
     "Called by the rules: runs, cells and results": (
         runs.train,
+        runs.train_many,
         runs.choose,
         runs.merge,
         runs.evaluate,

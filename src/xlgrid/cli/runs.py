@@ -1,5 +1,7 @@
 """Commands that train and evaluate."""
 
+import json
+from operator import add
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +34,10 @@ def train(
         Path | None,
         typer.Option(help="the choice of the settings of the run, of `xlgrid choose` (`sweep` of the study)"),
     ] = None,
+    together: Annotated[
+        Path | None,
+        typer.Option(help="the runs of the group of the run, of `xlgrid train-many`, from which it is taken"),
+    ] = None,
 ) -> None:
     """Train one run; a training that was stopped continues from its last saved state.
 
@@ -42,6 +48,11 @@ def train(
     from xlgrid.training.winner import make_winner
 
     parsed = Recipe.parse(recipe, pace)
+    if together:
+        from xlgrid.training.together.archive import take
+
+        take(together, parsed, output)
+        return
     begun = [path and folder_of(path) for path in (start, first, tokenizer)]
 
     def train_by(recipe: Recipe) -> None:
@@ -51,6 +62,36 @@ def train(
         make_winner(parsed, choice, output, train_by)
     else:
         train_by(parsed)
+
+
+def train_many(
+    recipes: Annotated[list[str], typer.Argument(help="the recipe of each run, as JSON", metavar="RECIPE...")],
+    files: Annotated[
+        list[str],
+        typer.Option(
+            help="the inputs of the runs, each as JSON in the order of the recipes: paths by the names of the options of "
+            "`xlgrid train`, and `pace`"
+        ),
+    ],
+    encoder: EncoderFolder,
+    output: Output,
+) -> None:
+    """Train several runs on one encoder together, in one forward pass, and write their results to one file.
+
+    A training that was stopped continues from its last saved state.
+    """
+    from xlgrid.training.recipe import Recipe
+    from xlgrid.training.together.archive import train_group
+    from xlgrid.training.together.group import Files
+
+    given = [json.loads(text) for text in files]
+    parsed = [Recipe.parse(recipe, each["pace"]) for recipe, each in zip(recipes, given, strict=True)]
+    begun = [
+        [next((folder_of(Path(path)) for path in each.get(name, ())), None) for name in ("start", "first", "tokenizer")]
+        for each in given
+    ]
+    data = [[[Path(path) for path in each[split]] for split in ("train", "dev")] for each in given]
+    train_group(parsed, folder_of(encoder), [Files(*each) for each in map(add, data, begun)], output)
 
 
 def choose(

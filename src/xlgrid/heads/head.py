@@ -442,7 +442,9 @@ class Head(ABC):
 
         logits, labels = self.scores(model, batch)
         smoothing = self.label_smoothing
-        return cross_entropy(at_least_fp32(logits), labels, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
+        return cross_entropy(
+            at_least_fp32(logits), labels, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
+        )
 
     def losses(self, model: "PreTrainedModel", batch: "Batch") -> dict[str, "torch.Tensor"]:
         """The losses that training adds, by name, each as the sum of its terms in a batch."""

@@ -14,6 +14,7 @@ from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit, PublishedExhibit
 from xlgrid.products.product import Product, flat
 from xlgrid.products.report import Claims, Report, Summary
+from xlgrid.products.together import RunGroup
 from xlgrid.products.train import Run
 from xlgrid.results.claims import terms
 
@@ -75,6 +76,11 @@ class Plan:
     def choices(self) -> list[Choice]:
         """The choices of settings on which runs of the study depend, under its own name."""
         return [*dict.fromkeys(choice for run in self.named_runs if (choice := self.study.choice(run)))]
+
+    @cached_property
+    def run_groups(self) -> list[RunGroup]:
+        """The groups of runs that train together, under the name of this study."""
+        return [*dict.fromkeys(group for run in self.named_runs if (group := self.study.group(run)))]
 
     @cached_property
     def encoders_read(self) -> list[Encoder]:

@@ -10,6 +10,7 @@ from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit, PublishedExhibit
 from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
+from xlgrid.products.together import RunGroup
 from xlgrid.products.train import Run
 
 # The path of a comparison is that of its exhibit with a suffix (`table03-published`). It must be tried first, since
@@ -22,6 +23,7 @@ _CORE = (
     Encoder,
     Tokens,
     Choice,
+    RunGroup,
     Run,
     Cell,
     PublishedExhibit,

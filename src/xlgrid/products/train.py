@@ -125,7 +125,7 @@ class Run(OfGrids, _RunAxes):
     template = "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{file}"
     files = ("run.json", "delta.safetensors", "curve.jsonl")
     stage = "train"
-    rules = ("train", "take_winner")
+    rules = ("train", "take_winner", "take_run")
 
     def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int | str) -> "Run":
         return super().__new__(cls, study, task, encoder, method, Source(source), int(seed))
@@ -136,6 +136,12 @@ class Run(OfGrids, _RunAxes):
         return self.file("delta.safetensors")
 
     def inputs(self, plan: "Plan") -> Inputs:
+        # A run of a group has the inputs of its training, too, and their changes make it anew.
+        group = plan.study.group(self)
+        return {**self.inputs_alone(plan), **({"together": [plan.owned(group).path]} if group else {})}
+
+    def inputs_alone(self, plan: "Plan") -> Inputs:
+        """The input files of the run where it trains alone."""
         encoder = plan.owned(self.encoder_in(plan.study)).path
         entry = plan.study.methods[self.method]
         if entry.derived:
@@ -167,7 +173,7 @@ class Run(OfGrids, _RunAxes):
         makers: dict[str, list[str]] = {"train": [], **{kind.rule: [] for kind in ALL_DERIVED_RUNS.known()}}
         for name, method in study.methods.items():
             makers[method.derived.rule if method.derived else "train"].append(f"runs/*/*/{name}")
-        return {**makers, **study.makers_of_winners}
+        return {**makers, **study.makers_of_winners, **study.makers_of_groups}
 
     def planned(self, plan: "Plan") -> "list[Run]":
         return plan.runs
@@ -198,7 +204,12 @@ class Run(OfGrids, _RunAxes):
         }
         entries |= {key: f"sweep.{i}.set" for i, entry in enumerate(study.sweep) for key in entry.set if key in varied}
         training, head = study.recipe(*self[1:]).training, study.tasks[self.task].task.head
-        misfits = ((key, setting.misfit(head)) for key, setting in training.added.items())
+        method = study.methods[self.method]
+        config = head.described(study.encoders[self.encoder].known_config(study, self.encoder))
+        misfits = (
+            (key, setting.misfit(head) or (None if method.derived else setting.unfit(method.method, config)))
+            for key, setting in training.added.items()
+        )
         if conflict := training.conflict or next(((key, text) for key, text in misfits if text), None):
             key, text = conflict
             yield f"{entries[key]}: in {self.folder}, {text}, or restrict the entry with `when`"

@@ -25,10 +25,11 @@ from xlgrid.methods.variants import plain, settings_of
 from xlgrid.pairs import PairValues, pair_values
 from xlgrid.pairs.table import AnyPairs
 from xlgrid.products.choice import Choice
+from xlgrid.products.together import RunGroup
 from xlgrid.products.train import Run
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
-from xlgrid.study import groups
+from xlgrid.study import groups, together
 from xlgrid.study.encoders import AnyEncoder, Fact, TrainedEncoder, pretraining_task, replicas
 from xlgrid.study.grids import Grid
 from xlgrid.study.languages import LanguageCode, NewLanguage
@@ -37,6 +38,7 @@ from xlgrid.study.replace import Replace, merge
 from xlgrid.study.starts import StartEntry
 from xlgrid.study.sweeps import Runs, Sweep, makers, swept
 from xlgrid.study.tasks import TaskEntry
+from xlgrid.study.together import Axes
 from xlgrid.study.when import ForRuns
 from xlgrid.training.recipe import Recipe, Training
 from xlgrid.training.sweep import Swept
@@ -374,14 +376,24 @@ class Study(Strict):
         return cache(lambda name: pair_values(name, self.pairs, known))
 
     @cached_property
-    def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:
-        """A function from (task, encoder, method, source, seed) to the resolved recipe of this run.
+    def recipe_alone(self) -> Callable[[str, str, str, str, int], Recipe]:
+        """A function from (task, encoder, method, source, seed) to the resolved recipe of this run, where it trains alone.
 
         Matching entries of `training` apply in order, and then the settings of a variant. A recipe does not depend on
         other languages of the study, so adding a language changes no run.
         """
         # The plan, the rules and the cost estimate call the function several times for each run.
         return cache(self._recipe)
+
+    @cached_property
+    def recipe(self) -> Callable[[str, str, str, str, int], Recipe]:
+        """`recipe_alone`, with the runs with which the run trains together."""
+        return cache(self._recipe_in_group) if self.groups_of_runs else self.recipe_alone
+
+    def _recipe_in_group(self, *axes: Any) -> Recipe:
+        alone = self.recipe_alone(*axes)
+        members = self.groups_of_runs.get(axes, ())
+        return alone.model_copy(update={"together": tuple(each.name for each in members)}) if members else alone
 
     def _recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
         entry = self.methods[method]
@@ -426,6 +438,21 @@ class Study(Strict):
     def sweep_of(self, task: str, encoder: str, method: str, source: str) -> Swept | None:
         """The settings that are tried for some runs; None if the study tries none for them."""
         return self._swept.get(Runs(task, encoder, method, Source(source).data)) if self.sweep else None
+
+    @cached_property
+    def groups_of_runs(self) -> dict[Axes, tuple[Axes, ...]]:
+        """Each run that trains together with others -> the runs of its group."""
+        return together.groups(self)
+
+    def group(self, run: Run) -> RunGroup | None:
+        """The group with which a run trains; None if it trains alone."""
+        members = self.groups_of_runs.get(run[1:]) if self.groups_of_runs else None
+        return together.group_of(self, members) if members else None
+
+    @property
+    def makers_of_groups(self) -> dict[str, list[str]]:
+        """The rules that take runs from groups, see `xlgrid.products.product.Product.makers`."""
+        return together.makers(self.groups_of_runs)
 
     @property
     def makers_of_winners(self) -> dict[str, list[str]]:

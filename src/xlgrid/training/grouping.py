@@ -27,7 +27,9 @@ class Together(Setting, RootModel[Annotated[int, Field(ge=2)]]):
 
     def conflict(self, training: Any) -> str | None:
         if training.checkpoints:
-            return "`checkpoints` writes weights during training, which runs that train `together` do not: leave out one"
+            return (
+                "`checkpoints` writes weights during training, which runs that train `together` do not: leave out one"
+            )
         return None
 
     def misfit(self, head: "Head") -> str | None:

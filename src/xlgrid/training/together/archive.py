@@ -15,6 +15,7 @@ from xlgrid.training.recipe import Recipe
 from xlgrid.training.signals import Stopped, signals
 from xlgrid.training.state import say
 from xlgrid.training.together.group import Files, Group, Member
+from xlgrid.training.together.stack import share
 
 # The file that takes the place of the results of a run that failed.
 FAILED = "failed.txt"
@@ -28,14 +29,17 @@ def train_group(recipes: Sequence[Recipe], encoder: Path, files: Sequence[Files]
     The state of an interrupted training is beside it, in a folder of the same name.
 
     Raises:
+        FileNotFoundError: an input is missing.
         ValueError: the runs cannot train together, or for a reason of `xlgrid.training.loop.train`.
         FloatingPointError: the loss of every run became infinite or not a number.
         SystemExit: the process received a signal. The state is saved, and the same call continues from it.
     """
     folder = output.with_suffix("")
-    members = [
-        Member(recipe, encoder, each, folder / name_of(recipe)) for recipe, each in zip(recipes, files, strict=True)
-    ]
+    members: list[Member] = []
+    for recipe, each in zip(recipes, files, strict=True):
+        members.append(Member(recipe, encoder, each, folder / name_of(recipe)))
+        # The frozen weights of each model are freed before the next one is loaded.
+        share([members[0].model, members[-1].model])
     group = Group(members, folder)
     with signals() as stop:
         try:
@@ -50,6 +54,7 @@ def train_group(recipes: Sequence[Recipe], encoder: Path, files: Sequence[Files]
             if number in group.failed:
                 (member.folder / FAILED).write_text(group.failed[number], encoding="utf-8")
             else:
+                member.at_once = group.width
                 member.finish()
         _pack(folder, members, output)
         shutil.rmtree(folder)

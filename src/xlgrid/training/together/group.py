@@ -27,7 +27,6 @@ from xlgrid.training.recipe import Recipe
 from xlgrid.training.state import say
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
     Batch = dict[str, Any]
@@ -48,7 +47,10 @@ class Member(Loop):
 
     def __init__(self, recipe: Recipe, encoder: Path, files: Files, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        # The losses of a step and the gradients of its weights.
         self.given: tuple[dict[str, float], list[Tensor | None]] | None = None
+        # The number of runs in one forward pass, at the end.
+        self.at_once = 1
         super().__init__(recipe, encoder, files.train, files.dev, folder, files.start, files.first, files.tokenizer)
 
     def resume(self) -> None:
@@ -65,7 +67,7 @@ class Member(Loop):
         """The entries of run.json; the times are the run's share of the time of the group."""
         count = len(self.recipe.together)
         shares = {name: round(value / count, 3) for name, value in self.clock.read().items()}
-        return {**super().details(), **shares, "together": [*self.recipe.together]}
+        return {**super().details(), **shares, "together": [*self.recipe.together], "at_once": self.at_once}
 
 
 class _Reached(Exception):

@@ -229,7 +229,6 @@ class Stack:
                     parameters[number].grad = values.grad[number]
                 values.grad = None
 
-
     def forget_gradients(self) -> None:
         """Drop the gradients of a step that is computed again."""
         for values, _ in self.own:
