@@ -30,7 +30,7 @@ from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
 from xlgrid.models import averaging, by_language, deltas, first_token, fit, load, prediction
-from xlgrid.models.device import training_device
+from xlgrid.models.device import seed_generators, training_device
 from xlgrid.models.precision import arithmetic, autocast, uses_bf16
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
@@ -359,7 +359,7 @@ class Loop:
         losses = dict.fromkeys(totals, torch.zeros((), dtype=torch.float64, device=self.device))
         for number, batch in computed.items():
             if number:
-                torch.manual_seed(self.seeds(number)[1])
+                seed_generators(self.device, self.seeds(number)[1])
             shares = self.shares(batch, totals)
             torch.stack([*shares.values()]).sum().backward()
             losses = {name: losses[name] + share.detach().double() for name, share in shares.items()}
@@ -372,15 +372,13 @@ class Loop:
 
         Afterwards, the random generator is where the model continues in part 0, the first.
         """
-        import torch
-
         token_types = self.settings.segments and load.has_segments(self.model)
         computed: dict[int, dict[str, Any]] = {}
         terms = dict.fromkeys(self.objective.loss_names, 0)
         # Part 0 comes last, so that its dropout continues with the random generator that drew its masks, as in a step
         # with one part only.
         for number in reversed(self.processes.own(range(len(parts)))):
-            torch.manual_seed(self.seeds(number)[0])
+            seed_generators(self.device, self.seeds(number)[0])
             batch = self.objective.collate(self.train, parts[number], token_types, self.device)
             for name, count in self.objective.terms_of_losses(batch).items():
                 terms[name] += count
@@ -427,10 +425,8 @@ class Loop:
 
     def score(self, check: Any = lambda: None) -> float:
         """The mean score on the dev sets."""
-        import torch
-
         # Some methods evaluate with random numbers. They are the same whether or not the run was interrupted before.
-        torch.manual_seed(self.recipe.seed)
+        seed_generators(self.device, self.recipe.seed)
         budget = self.limit or self.settings.batch_tokens
         # Several processes must not retry with smaller batches: the others would wait at another batch for this one.
         settings = budget, self.bf16, self.settings.segments, check, self.processes.count == 1, self.head

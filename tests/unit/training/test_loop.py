@@ -31,6 +31,7 @@ from xlgrid.methods import Method
 from xlgrid.models import deltas, prediction
 from xlgrid.models.load import load_model
 from xlgrid.results.learning import Learning
+from xlgrid.training import loop as loop_module
 from xlgrid.training import processes
 from xlgrid.training.loop import Loop, Stopped, learning_rate, train
 from xlgrid.training.recipe import Recipe, Training
@@ -128,6 +129,15 @@ def test_two_runs_are_identical(
     first, second = (json.loads((folder / "run.json").read_text()) for folder in (plain, tmp_path))
     differ = {name for name in first | second if first.get(name) != second.get(name)}
     assert differ - {"seconds", "cpu_seconds"} == {"commit", "command"}
+
+
+def test_the_random_numbers_are_those_of_manual_seed(
+    plain: Path, encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step seeds the generators of its device alone, which takes no traceback of each other kind of device."""
+    monkeypatch.setattr(loop_module, "seed_generators", lambda device, seed: torch.manual_seed(seed))
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert result(tmp_path) == result(plain)
 
 
 def test_it_learns(plain: Path) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.base.arrays import Ints
 from xlgrid.models import prediction
+from xlgrid.models.device import seed_generators
 from xlgrid.models.precision import arithmetic, autocast
 from xlgrid.training import schedule, state
 from xlgrid.training.loop import Loop, Stopped
@@ -126,7 +127,7 @@ class Group:
         for member in self.members:
             member.model.train()
         saved, longest = time.monotonic(), max(self.members, key=lambda member: member.steps)
-        progress = Progress(longest.step, longest.steps)
+        progress = Progress(max(member.step for member in self.members), longest.steps)
         while True:
             alive = [number for number in range(len(self.members)) if number not in self.failed]
             for member in (self.members[number] for number in alive):
@@ -211,7 +212,7 @@ class Group:
         for part in range(max(map(len, batches.values()))):
             now = {number: parts[part] for number, parts in batches.items() if part in parts}
             for number in now if part else ():
-                torch.manual_seed(self.members[number].seeds(part)[1])
+                seed_generators(self.device, self.members[number].seeds(part)[1])
                 self.random.states[number] = self.random.read()
             shares = self._forward(now, totals)
             torch.stack([*shares.values()]).sum().backward()
