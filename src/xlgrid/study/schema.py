@@ -452,7 +452,7 @@ class Study(Strict):
     @property
     def makers_of_groups(self) -> dict[str, list[str]]:
         """The rules that take runs from groups, see `xlgrid.products.product.Product.makers`."""
-        return together.makers(self.groups_of_runs)
+        return together.makers(self, self.groups_of_runs)
 
     @property
     def makers_of_winners(self) -> dict[str, list[str]]:

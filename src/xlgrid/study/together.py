@@ -95,6 +95,16 @@ def group_of(study: "Study", members: tuple[Axes, ...]) -> RunGroup:
     return RunGroup(study.name, *members[0])
 
 
-def makers(groups: Mapping[Axes, tuple[Axes, ...]]) -> dict[str, list[str]]:
+def makers(study: "Study", groups: Mapping[Axes, tuple[Axes, ...]]) -> dict[str, list[str]]:
     """Rule -> the beginnings of the paths of the runs that it takes from groups."""
-    return {"take_run": [f"runs/{'/'.join(run[:4])}/seed{run.seed}" for run in groups]}
+    beginnings = []
+    alike: dict[tuple[str, ...], list[Axes]] = defaultdict(list)
+    for run in dict.fromkeys(_runs(study)) if groups else ():
+        alike[run[:3]].append(run)
+    for axes, runs in alike.items():
+        if all(run in groups for run in runs):
+            # Studies have thousands of runs, and one pattern matches those of a method.
+            beginnings.append(f"runs/{'/'.join(axes)}/*")
+        else:
+            beginnings += [f"runs/{'/'.join(run[:4])}/seed{run.seed}" for run in runs if run in groups]
+    return {"take_run": beginnings}

@@ -62,7 +62,7 @@ def train_group(recipes: Sequence[Recipe], encoder: Path, files: Sequence[Files]
 
 def name_of(recipe: Recipe) -> str:
     """The name of a run among the runs of its group."""
-    return f"{recipe.method}/{recipe.source}/seed{recipe.seed}"
+    return f"{recipe.method}/{recipe.source}/{recipe.seed}"
 
 
 def _pack(folder: Path, members: Sequence[Member], output: Path) -> None:

@@ -132,6 +132,7 @@ class Group:
             alive = [number for number in range(len(self.members)) if number not in self.failed]
             for member in (self.members[number] for number in alive):
                 if member.is_due():
+                    say(f"{member.recipe.method} on {member.recipe.source}, seed {member.recipe.seed}:")
                     member.evaluate(check)
             running = {number: each for number in alive if (each := self.members[number]).step < each.steps}
             if not running:

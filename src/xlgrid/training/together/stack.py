@@ -241,7 +241,8 @@ def share(models: Sequence["PreTrainedModel"]) -> None:
     for path, module in modules[0].items():
         for name, parameter in module.named_parameters(recurse=False):
             for other in modules[1:]:
-                if not parameter.requires_grad and torch.equal(parameter, getattr(other[path], name)):
+                own = getattr(other[path], name)
+                if own is not parameter and not parameter.requires_grad and torch.equal(parameter, own):
                     other[path].register_parameter(name, parameter)
 
 
