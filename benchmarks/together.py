@@ -69,7 +69,11 @@ def steps(loops: list[Any], take: Callable[[dict[int, Any]], object]) -> Callabl
     streams = [schedule.stream(each.train, each.settings, each.recipe.seed, each.plan) for each in loops]
     for loop in loops:
         loop.model.train()
-    return lambda: take({number: next(stream) for number, stream in enumerate(streams)}) and None
+
+    def step() -> None:
+        take({number: next(stream) for number, stream in enumerate(streams)})
+
+    return step
 
 
 def seconds(take: Callable[[], None], count: int) -> float:

