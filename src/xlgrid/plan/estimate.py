@@ -104,7 +104,7 @@ class Estimate:
         for name, exhibit in self.study.exhibits.items():
             shown = exhibit.cells(self.plan.cells, self.study.facts)
             others = map(self.plan.owned, exhibit.products(self.plan.cells))
-            runs = (each for other in others for each in self.plan.rests_on(other) if isinstance(each, Run))
+            runs = (each for each in self.plan.rests_on(*others) if isinstance(each, Run))
             needed = dict.fromkeys([*self.plan.runs_of(shown), *runs])
             costs[name] = total(map(self.of, self._own(needed) + self._own(shown)))
         return costs
