@@ -91,15 +91,18 @@ class Plan:
     @cached_property
     def products(self) -> list[Product]:
         """The report and everything from which it is made: one product for each job, each after its inputs."""
+        return [*self.rests_on(*self.runs, *self.cells, *self.shown, *self.encoders_read), *self.pages]
+
+    @property
+    def pages(self) -> list[Product]:
+        """The report, and the exhibits, comparisons and verdicts in it, each after its inputs."""
         study = self.study
-        results: list[Product] = [*self.runs, *self.cells, *self.shown, *self.encoders_read]
-        products = self.rests_on(*results)
         exhibits = [Exhibit(study.name, name) for name in study.exhibits]
         comparisons = [
             PublishedExhibit(study.name, name) for name, exhibit in study.exhibits.items() if exhibit.is_compared
         ]
         claims = [Claims(study.name)] if study.claims else []
-        return [*products, *exhibits, *comparisons, *claims, Summary(study.name), Report(study.name)]
+        return [*exhibits, *comparisons, *claims, Summary(study.name), Report(study.name)]
 
     @cached_property
     def needed(self) -> list[Product]:
