@@ -198,7 +198,8 @@ class Estimate:
         tokenizer, parts = study.tokenizer_of(encoder), study.encoders[encoder].parts.items()
         train = [Tokens(study.name, task, tokenizer, part, "train") for part, task in parts]
         dev = [replace(tokens, split="dev") for tokens in train]
-        of_model = self.plan, encoder, head, 0, recipe.base, {}
+        options: Options = {}
+        of_model = self.plan, encoder, head, 0, recipe.base, options
         # The evaluation on dev sets does not use the additional objectives of the architecture.
         plain, sizes = counted(*of_model, pretraining=True)
         whole = counted(*of_model, pretraining=True, scratch=scratch)[0] if scratch else plain
