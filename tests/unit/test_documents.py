@@ -210,7 +210,7 @@ def test_a_profile_sets_resources_of_rules_that_exist(profile: str) -> None:
     assert {*entries} <= rules()
     if profile == "slurm":
         of_a_gpu = {name for name, resources in entries.items() if resources.get("gpus")}
-        assert of_a_gpu == {"pretrain", "train", "evaluate", "attention", "label_data"}
+        assert of_a_gpu == {"pretrain", "train", "train_many", "evaluate", "attention", "label_data"}
 
 
 def test_the_example_of_labels_from_a_run_is_a_study(tmp_path: Path) -> None:
