@@ -86,7 +86,7 @@ def predictions_on(
             rows = rest[0]
             problem = None
             try:
-                batch = head.evaluation_batch(tokens, rows, token_types, device)
+                batch = on_device(head.evaluation_batch(tokens, rows, token_types), device)
                 with torch.inference_mode(), arithmetic(device, bf16), autocast(device, bf16):
                     batch |= extras(model, method, tokens, rows, training=False)
                     predicted = head.predict(model, batch, tokens, rows)
@@ -115,6 +115,11 @@ def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Int
     """The arguments of the model's `forward` that the method or the encoder needs in addition to a batch."""
     of_method = method.forward_arguments(tokens, rows, model.device, training)
     return of_method | by_language.arguments(model, tokens.segments(rows))
+
+
+def on_device(batch: "dict[str, torch.Tensor]", device: "torch.device") -> "dict[str, torch.Tensor]":
+    """The tensors of a batch on a device. The CPU does not wait for the copies."""
+    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -358,10 +358,10 @@ class Loop:
         # with one part only.
         for number in reversed(self.processes.own(range(len(parts)))):
             torch.manual_seed(self.seeds(number)[0])
-            batch = self.objective.collate(self.train, parts[number], token_types, self.device)
+            batch = self.objective.collate(self.train, parts[number], token_types)
             for name, count in self.objective.terms_of_losses(batch).items():
                 terms[name] += count
-            computed[number] = batch | prediction.extras(
+            computed[number] = prediction.on_device(batch, self.device) | prediction.extras(
                 self.model, self.method, self.train, parts[number], training=True
             )
         # Means are over the whole batch, so that micro-batches change only the order of sums.
