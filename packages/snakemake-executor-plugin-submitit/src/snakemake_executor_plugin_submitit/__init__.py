@@ -86,7 +86,7 @@ class OnEveryCluster(ExecutorSettingsBase):
     )
     array_size: int = _setting(1000, "Tasks in one array at most; stay below the site's limit (MaxArraySize of Slurm).")
     jobname_prefix: str = _setting("", "Begins the name of each array in the cluster's queue; the rule follows.")
-    setup: str = _setting("", "Lines of shell to run in each task before Python starts, such as `module load cuda`.")
+    setup: str = _setting("", "Lines of shell to run in each task before Python starts, such as `module load gcc`.")
     efficiency_report: str | None = _setting(
         None, "File of CSV that says, when the run ends, how much of what each rule requested it has used.", type=str
     )
