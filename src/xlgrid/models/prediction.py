@@ -38,14 +38,14 @@ def outcomes_on(
     bf16: bool = False,
     token_types: bool = True,
     check: Callable[[], None] = lambda: None,
-    halves: bool = True,
+    lower: Callable[[int], None] | None = lambda budget: None,
     head: Head | None = None,
 ) -> list[Outcome]:
     """The outcome of each example of `tokens`, in the order of the examples.
 
     The arguments and the errors raised are those of `predictions_on`.
     """
-    predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves, head)
+    predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, lower, head)
     return (head or ALL_HEADS.find(tokens.head)).outcomes(tokens, predictions)
 
 
@@ -57,7 +57,7 @@ def predictions_on(
     bf16: bool = False,
     token_types: bool = True,
     check: Callable[[], None] = lambda: None,
-    halves: bool = True,
+    lower: Callable[[int], None] | None = lambda budget: None,
     head: Head | None = None,
 ) -> list[Any]:
     """The prediction of a model's head for each row of `tokens`, in the order of the rows.
@@ -66,11 +66,11 @@ def predictions_on(
         budget: the number of tokens in a batch, padding included.
         token_types: whether to pass BERT the token types of the second segment.
         check: called before every batch; it may raise to stop early.
-        halves: whether to halve `budget` and try again when memory runs out; otherwise this is an error.
+        lower: called with half of the budget when memory runs out, before the next attempt; None: this is an error.
         head: makes the batches and predictions; None uses the head of the tokens.
 
     Raises:
-        ValueError: memory runs out on a single example, or without `halves`.
+        ValueError: memory runs out on a single example, or without `lower`.
     """
     import torch
 
@@ -94,12 +94,13 @@ def predictions_on(
                 if not is_out_of_memory(error):
                     raise
                 problem = str(error)
-            if problem is not None and not halves:
+            if problem is not None and lower is None:
                 raise ValueError(
                     f"out of memory in evaluation with {budget} tokens at once: set `micro_batch_tokens` to less; torch says: {problem}"
                 )
-            if problem is not None:
+            if problem is not None and lower:
                 budget = halved(budget, tokens.lengths, [rows], problem)
+                lower(budget)
                 print(f"out of memory in evaluation: goes on with {budget} tokens at once", file=sys.stderr, flush=True)
                 rest = batches.cut(tokens.lengths, np.concatenate(rest), budget)
                 continue
@@ -120,6 +121,24 @@ def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Int
 def on_device(batch: "dict[str, torch.Tensor]", device: "torch.device") -> "dict[str, torch.Tensor]":
     """The tensors of a batch on a device. The CPU does not wait for the copies."""
     return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+
+
+def place(model: "PreTrainedModel", device: "torch.device") -> None:
+    """Move a model to a device.
+
+    Raises:
+        ValueError: the device has no room for it.
+    """
+    try:
+        model.to(device)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ValueError(
+            "out of memory before the first example, because the weights do not fit beside what else is on the GPU: see "
+            "`nvidia-smi`, run fewer jobs on it at a time (`--submitit-workers`), or use a smaller encoder or a larger GPU; "
+            f"torch says: {error}"
+        ) from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:

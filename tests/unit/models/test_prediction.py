@@ -72,7 +72,7 @@ def test_memory_that_runs_out_halves_the_batch_and_changes_no_outcome(
     assert prediction.outcomes_on(model, FULL, tokens, 10**6) == whole
     assert "out of memory in evaluation: goes on with" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"out of memory in evaluation .* set `micro_batch_tokens` to less; .*no room"):
-        prediction.outcomes_on(model, FULL, tokens, 10**6, halves=False)
+        prediction.outcomes_on(model, FULL, tokens, 10**6, lower=None)
 
 
 def test_an_error_that_says_nothing_of_memory_is_no_reason_to_compute_again(
@@ -111,6 +111,17 @@ def test_an_error_that_says_nothing_of_memory_is_no_reason_to_compute_again(
 )
 def test_memory_runs_out_in_many_words(error: Exception, is_one: bool) -> None:
     assert prediction.is_out_of_memory(error) == is_one
+
+
+def test_weights_without_room_on_the_device_are_an_error_that_says_what_to_do(
+    model: BertForSequenceClassification, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def to(device: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB")
+
+    monkeypatch.setattr(model, "to", to)
+    with pytest.raises(ValueError, match=r"the weights do not fit .*`--submitit-workers`.* Tried to allocate 20 MiB"):
+        prediction.place(model, torch.device("cpu"))
 
 
 def test_half_is_of_what_was_tried() -> None:
