@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,11 @@ def imported(*words: str) -> int:
 
 def test_libraries_are_those_of_commands_that_exist() -> None:
     assert LIBRARIES.keys() <= set(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_workers_find_the_function_beside_the_one_that_the_script_calls() -> None:
+    [script] = entry_points(group="console_scripts", name="xlgrid")
+    assert callable(import_module(script.module).warm_up)
 
 
 @pytest.mark.parametrize("words", [[], ["status", "x.yaml"], ["no-such-command"], ["--help"]])

@@ -3,6 +3,8 @@
 Each command imports only the modules that it needs, when it runs.
 """
 
+from collections.abc import Sequence
+
 
 def main() -> None:
     """Run a command and end the process."""
@@ -10,3 +12,14 @@ def main() -> None:
     from xlgrid.cli import app
 
     app.main()
+
+
+def warm_up(arguments: Sequence[str]) -> None:
+    """Prepare this process so that its forks can run a command quickly; the submitit executor calls this.
+
+    Args:
+        arguments: the command line of `xlgrid`, without the name of the program.
+    """
+    from xlgrid.cli import app
+
+    app.warm_up(arguments)

@@ -1,13 +1,14 @@
 """Spans of labelled words as the cases of a metric, such as named entities, and the metrics of labels of words."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from xlgrid.heads.classification import WORDS, Cases, accuracy, classification, measure, measures
 from xlgrid.heads.metrics import LABEL, Metric
-from xlgrid.heads.schemes import Span, scheme_of
+from xlgrid.heads.schemes import Finder, scheme_of
 
 
 def types(labels: tuple[str, ...]) -> tuple[str, ...]:
@@ -16,36 +17,45 @@ def types(labels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for label in labels if scheme and (kind := scheme.tag(label).type)))
 
 
-def spans_of(labels: tuple[str, ...]) -> Callable[[Sequence[str]], set[Span]]:
-    """A function that returns the spans of a sentence, from the labels of its words."""
+def finder_of(labels: tuple[str, ...]) -> Finder:
+    """The function that finds spans by the labels of words. Its types are numbered as those of `types`."""
     scheme = scheme_of(labels)
     assert scheme
-    return scheme.spans
+    return scheme.finder(labels)
 
 
 def span_cases(
     noun: str,
     classes: Callable[[tuple[str, ...]], tuple[str, ...]] = types,
-    spans: Callable[[tuple[str, ...]], Callable[[Sequence[str]], set[Span]]] = spans_of,
+    finder: Callable[[tuple[str, ...]], Finder] = finder_of,
     is_typed: bool = True,
 ) -> Cases:
     """Spans as the cases of a metric. An outcome is `[gold, predicted]`, the label numbers of the words of a sentence.
 
     Args:
-        classes, spans: functions that return the types of spans, and the function `spans_of`, for the labels of a task.
+        classes, finder: functions that return the types of spans, and the function that finds spans, for the labels of a
+            task.
         is_typed: whether spans of different types are different.
     """
 
     def count(outcomes: Sequence[Any], labels: tuple[str, ...]) -> np.ndarray:
-        find, number = spans(labels), {kind: at for at, kind in enumerate(classes(labels) if is_typed else ())}
-        counts = np.zeros((len(outcomes), len(number) if is_typed else 1, 3), np.int32)
-        for example, sides in enumerate(outcomes):
-            gold, predicted = (
-                {(number.get(kind, 0), *place) for kind, *place in find([labels[at] for at in side])} for side in sides
-            )
-            for column, found in enumerate((gold & predicted, gold, predicted)):
-                for kind, *_ in found:
-                    counts[example, kind, column] += 1
+        find, sizes = finder(labels), np.array([len(gold) for gold, _ in outcomes], np.int64)
+        example_of = np.repeat(np.arange(len(outcomes)), sizes)
+        opens = np.diff(example_of, prepend=-1) > 0
+        gold, predicted = (
+            find(np.array([*chain.from_iterable(outcome[side] for outcome in outcomes)], np.int64), opens)
+            for side in range(2)
+        )
+        # At most one gold span begins at a word. The last word of this span, and its type.
+        last, kind = np.full((2, len(example_of)), -1)
+        last[gold.firsts], kind[gold.firsts] = gold.lasts, gold.kinds
+        is_right = last[predicted.firsts] == predicted.lasts
+        if is_typed:
+            is_right &= kind[predicted.firsts] == predicted.kinds
+        counts = np.zeros((len(outcomes), len(classes(labels)) if is_typed else 1, 3), np.int32)
+        found = (predicted.firsts[is_right], predicted.kinds[is_right]), (gold.firsts, gold.kinds), predicted[::2]
+        for column, (firsts, kinds) in enumerate(found):
+            np.add.at(counts, (example_of[firsts], kinds if is_typed else 0, column), 1)
         return counts
 
     return Cases(noun, classes if is_typed else lambda labels: ("",), count)

@@ -21,13 +21,15 @@ the last, and other labels belong to no span.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-# A labelled span: its type, and its first and last word.
-Span = tuple[str, int, int]
+import numpy as np
+
+from xlgrid.base.arrays import Flags, Ints
+
 # The letters of each scheme.
 _SCHEMES = {"IOB": "BI", "IOE": "IE", "BIOES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEWO": "BMEW"}
 # Any of the letters of these schemes is a scheme: data may have spans of one word alone.
@@ -54,6 +56,24 @@ class Tag(NamedTuple):
 
     letter: str
     type: str
+
+
+class Spans(NamedTuple):
+    """Spans of words, in their order.
+
+    Attributes:
+        firsts, lasts: [spans], the first and the last word of each span.
+        kinds: [spans], the number of its type.
+    """
+
+    firsts: Ints
+    lasts: Ints
+    kinds: Ints
+
+
+# A function that finds the spans of many sentences at once. Its arguments are the numbers of the labels of all words, and
+# whether a sentence begins at each word.
+Finder = Callable[[Ints, Flags], Spans]
 
 
 class _Notation(NamedTuple):
@@ -114,52 +134,61 @@ class Scheme:
         letter, separator = label[0 if self.notation.letter == "first" else -1], self.notation.separator
         return f"{letter}{separator}{kind}" if self.notation.letter == "first" else f"{kind}{separator}{letter}"
 
-    def spans(self, labels: Sequence[str]) -> set[Span]:
-        """The spans of a sentence, from the labels of its words."""
-        tags = [self.tag(label) for label in labels]
-        return _strict(tags) if self.is_strict else _lenient(tags)
+    def finder(self, labels: Sequence[str]) -> Finder:
+        """A function that finds spans, for labels whose types are numbered in their order."""
+        letters, kinds = self._tables(labels)
+        find = _strict if self.is_strict else _lenient
+
+        def finder(numbers: Ints, opens: Flags) -> Spans:
+            firsts, lasts = find(letters[numbers], kinds[numbers], opens)
+            return Spans(firsts, lasts, kinds[numbers[firsts]])
+
+        return finder
 
     def beginnings(self, labels: Sequence[str]) -> list[bool]:
         """Whether a span begins at each word of a sentence, in IOB and IOE."""
-        return _beginnings([self.tag(label) for label in labels])
+        opens = np.arange(len(labels)) == 0
+        return [bool(begins) for begins in _beginnings(*self._tables(labels), opens)]
+
+    def _tables(self, labels: Sequence[str]) -> tuple[Ints, Ints]:
+        """[labels], the letter of each label as the number of its character, and its type; -1 outside of spans."""
+        tags = [self.tag(label) for label in labels]
+        number = {kind: at for at, kind in enumerate(dict.fromkeys(tag.type for tag in tags if tag.type))}
+        letters = np.array([ord(tag.letter) for tag in tags], np.int64)
+        return letters, np.array([number.get(tag.type, -1) for tag in tags], np.int64)
 
 
-def _beginnings(tags: Sequence[Tag]) -> list[bool]:
-    return [
-        tag.letter != "O" and (tag.letter == "B" or before.letter == "E" or before.type != tag.type)
-        for before, tag in zip([Tag("O", ""), *tags], tags, strict=False)
-    ]
+_O, _B, _I, _E, _S = map(ord, "OBIES")
 
 
-def _lenient(tags: Sequence[Tag]) -> set[Span]:
+def _before(values: Ints, opens: Flags, outside: int) -> Ints:
+    """The value of the word before each word; `outside` where a sentence begins."""
+    return np.where(opens, outside, np.roll(values, 1))
+
+
+def _beginnings(letters: Ints, kinds: Ints, opens: Flags) -> Flags:
+    """[words], whether a span of IOB or IOE begins at each word."""
+    before, is_new = _before(letters, opens, _O), _before(kinds, opens, -1) != kinds
+    begins: Flags = (letters != _O) & ((letters == _B) | (before == _E) | is_new)
+    return begins
+
+
+def _lenient(letters: Ints, kinds: Ints, opens: Flags) -> tuple[Ints, Ints]:
     """The spans of IOB and IOE: each ends with the last word of its type before the next span begins."""
-    closed: set[Span] = set()
-    start = -1
-    begins = _beginnings(tags)
-    for at, tag in enumerate(tags):
-        if begins[at]:
-            start = at
-        is_last = at + 1 == len(tags) or begins[at + 1] or tags[at + 1].letter == "O"
-        if tag.letter != "O" and is_last:
-            closed.add((tag.type, start, at))
-    return closed
+    begins, is_outside = _beginnings(letters, kinds, opens), letters == _O
+    is_last = ~is_outside & np.append((begins | is_outside)[1:], True)
+    return np.flatnonzero(begins), np.flatnonzero(is_last)
 
 
-def _strict(tags: Sequence[Tag]) -> set[Span]:
+def _strict(letters: Ints, kinds: Ints, opens: Flags) -> tuple[Ints, Ints]:
     """The spans of BIOES: S, or B, any number of I, and E, all of one type."""
-    closed: set[Span] = set()
-    start: int | None = None
-    for at, tag in enumerate(tags):
-        if tag.letter == "S":
-            closed.add((tag.type, at, at))
-        if tag.letter == "B":
-            start = at
-        elif start is not None and (tag.letter not in "IE" or tag.type != tags[start].type):
-            start = None
-        elif start is not None and tag.letter == "E":
-            closed.add((tag.type, start, at))
-            start = None
-    return closed
+    before, is_same = _before(letters, opens, _O), _before(kinds, opens, -1) == kinds
+    goes_on = np.isin(letters, (_I, _E)) & np.isin(before, (_B, _I)) & is_same
+    # The word with which the labels begin that go on until each word.
+    first = np.maximum.accumulate(np.where(goes_on, 0, np.arange(len(letters))))
+    is_last = (letters == _S) | (goes_on & (letters == _E) & (letters[first] == _B))
+    lasts = np.flatnonzero(is_last)
+    return first[lasts], lasts
 
 
 @lru_cache(maxsize=4096)

@@ -288,7 +288,11 @@ def _begun_inside(sentences: Sequence[Sequence[str]], scheme: Scheme) -> list[st
 def _outside_of_spans(sentences: Sequence[Sequence[str]], scheme: Scheme) -> list[str]:
     """A remark on words that have the label of a span, but belong to no span by the rules of a strict scheme."""
     labelled = sum(scheme.tag(label).letter != "O" for labels in sentences for label in labels)
-    covered = sum(last + 1 - first for labels in sentences for _, first, last in scheme.spans(labels))
+    names = [*dict.fromkeys(label for labels in sentences for label in labels)]
+    numbers = np.array([names.index(label) for labels in sentences for label in labels], np.int64)
+    example_of = np.repeat(np.arange(len(sentences)), [len(labels) for labels in sentences])
+    spans = scheme.finder(names)(numbers, np.diff(example_of, prepend=-1) > 0)
+    covered = int((spans.lasts + 1 - spans.firsts).sum())
     if covered == labelled:
         return []
     return [

@@ -30,7 +30,7 @@ from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
 from xlgrid.models import averaging, by_language, deltas, first_token, fit, load, prediction
-from xlgrid.models.device import allows, repeats, training_device
+from xlgrid.models.device import allows, repeats, seed_generators, training_device
 from xlgrid.models.precision import arithmetic, autocast, uses_bf16
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
@@ -378,7 +378,7 @@ class Loop:
         # Part 0 comes last, so that its dropout continues with the random generator that drew its masks, as in a step
         # with one part only.
         for number in reversed(self.processes.own(range(len(parts)))):
-            torch.manual_seed(self.seeds(number)[0])
+            seed_generators(self.device, self.seeds(number)[0])
             batch = self.objective.collate(self.train, parts[number], token_types)
             for name, count in self.objective.terms_of_losses(batch).items():
                 terms[name] += count
@@ -390,7 +390,7 @@ class Loop:
         losses = dict.fromkeys(terms, torch.zeros((), dtype=torch.float64, device=self.device))
         for number, batch in reversed(computed.items()):
             if number:
-                torch.manual_seed(self.seeds(number)[1])
+                seed_generators(self.device, self.seeds(number)[1])
             with autocast(self.device, self.bf16):
                 shares = {
                     name: loss / max(1, totals[name]) for name, loss in self.objective.losses(self.model, batch).items()
@@ -429,10 +429,8 @@ class Loop:
 
     def score(self, check: Any = lambda: None) -> float:
         """The mean score on the dev sets."""
-        import torch
-
         # Some methods evaluate with random numbers. They are the same whether or not the run was interrupted before.
-        torch.manual_seed(self.recipe.seed)
+        seed_generators(self.device, self.recipe.seed)
         # Several processes must not retry with smaller batches: the others would wait at another batch for this one.
         lower = self.lower if self.processes.count == 1 else None
         try:

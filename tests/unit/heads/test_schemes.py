@@ -3,16 +3,20 @@
 import random
 import warnings
 
+import numpy as np
 import pytest
 from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import BILOU, IOBES, Entities
 
 from xlgrid.heads import HEADS
-from xlgrid.heads.schemes import Scheme, Span, scheme_of
+from xlgrid.heads.entities import SPANS, UNTYPED
+from xlgrid.heads.schemes import Scheme, scheme_of
 
 # Types with hyphens of their own, and such that differ by the case alone.
 TYPES = ("PER", "LOC", "B-cell", "per")
+# A span: its type, its first and its last word.
+Span = tuple[str, int, int]
 STRICT = {"BIES": IOBES, "BILU": BILOU}
 
 
@@ -24,6 +28,17 @@ def found(labels: tuple[str, ...]) -> Scheme:
     scheme = scheme_of(labels)
     assert scheme is not None, labels
     return scheme
+
+
+def spans(labels: tuple[str, ...], words: list[str]) -> set[Span]:
+    """The spans of a sentence."""
+    scheme = found(labels)
+    kinds = [*dict.fromkeys(scheme.tag(label).type for label in labels if not scheme.is_outside(label))]
+    numbers = np.array([labels.index(word) for word in words], np.int64)
+    firsts, lasts, of_kind = scheme.finder(labels)(numbers, np.arange(len(words)) == 0)
+    return {
+        (kinds[kind], *place) for kind, *place in zip(of_kind.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
+    }
 
 
 def sentences(labels: tuple[str, ...], rng: random.Random, count: int = 1000) -> list[list[str]]:
@@ -47,7 +62,7 @@ def test_spans_and_their_f1_are_those_of_seqeval_in_the_matching_mode(letters: s
         predicted[at] = [label if rng.random() < 0.8 else rng.choice(labels) for label in gold[at]]
     predicted = [(guess * 9)[: len(answer)] for guess, answer in zip(predicted, gold, strict=True)]
     for words in gold + predicted:
-        assert found(labels).spans(words) == spans_of_seqeval(words, letters), words
+        assert spans(labels, words) == spans_of_seqeval(words, letters), words
     mode = {"mode": "strict", "scheme": STRICT[letters]} if letters in STRICT else {}
     assert f1(labels, predicted, gold) == pytest.approx(f1_of_seqeval(gold, predicted, **mode))
 
@@ -95,7 +110,7 @@ def test_a_scheme_is_the_same_in_each_notation(form: str, is_upper: bool, letter
     rng = random.Random(1)
     for _ in range(100):
         numbers = rng.choices(range(len(usual)), k=8)
-        assert found(labels).spans([labels[n] for n in numbers]) == found(usual).spans([usual[n] for n in numbers])
+        assert spans(labels, [labels[n] for n in numbers]) == spans(usual, [usual[n] for n in numbers])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +131,7 @@ def test_a_scheme_is_the_same_in_each_notation(form: str, is_upper: bool, letter
     ],
 )
 def test_spans(labels: str, tags: str, expected: set[Span]) -> None:
-    assert found(tuple(labels.split())).spans(tags.split()) == expected
+    assert spans(tuple(labels.split()), tags.split()) == expected
 
 
 UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
@@ -171,3 +186,16 @@ def test_parts_of_speech_and_other_classes_are_of_no_scheme(labels: str) -> None
 def test_labels_of_half_a_scheme_are_refused(labels: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         scheme_of(tuple(labels.split()))
+
+
+@pytest.mark.parametrize("letters", ["BI", "IE", "BIES"])
+def test_no_span_crosses_sentences_that_are_counted_together(letters: str) -> None:
+    rng, labels = random.Random(letters), labels_of(letters)
+    drawn = [*sentences(labels, rng, 200), [], [], *sentences(labels, rng, 200)]
+    outcomes = [
+        [[labels.index(word) for word in words], [rng.randrange(len(labels)) for _ in words]] for words in drawn
+    ]
+    for cases in (SPANS, UNTYPED):
+        together = cases.matrices(outcomes, labels)
+        assert np.array_equal(together, np.concatenate([cases.matrices([each], labels) for each in outcomes]))
+        assert together[:, :, 0].any()

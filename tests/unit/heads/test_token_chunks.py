@@ -51,7 +51,10 @@ def test_f1_is_seqevals(of_words: list[list[tuple[int, int]]]) -> None:
     ],
 )
 def test_chunks(tags: str, expected: set[tuple[str, int, int]]) -> None:
-    assert chunks(tags.split()) == expected
+    numbers = np.array([LABELS.index(tag) for tag in tags.split()], np.int64)
+    found = chunks(tuple(LABELS))(numbers, np.arange(len(numbers)) == 0)
+    rows = zip(found.firsts.tolist(), found.lasts.tolist(), found.kinds.tolist(), strict=True)
+    assert {(LABELS[kind], first, last) for first, last, kind in rows} == expected
 
 
 def test_the_chunks_of_a_sentence_cross_its_windows() -> None:

@@ -1,4 +1,4 @@
-"""The device of a training, and the memory that it keeps."""
+"""The device of a training, the memory that it keeps, and its seeds."""
 
 import os
 import subprocess
@@ -69,3 +69,24 @@ def test_an_operation_without_a_deterministic_algorithm_is_allowed_and_the_recor
     assert device.allows(RuntimeError(lacking))
     assert device.repeats(torch.device("cuda")) == {"deterministic": False}
     assert device.repeats(torch.device("cpu")) == {}, "the records of a CPU are as they were"
+
+
+@pytest.mark.parametrize("seed", [0, 17, 2**64 - 1])
+def test_the_draws_are_those_after_manual_seed(seed: int) -> None:
+    torch.manual_seed(seed)
+    expected = torch.rand(5), torch.nn.functional.dropout(torch.ones(100)), torch.randperm(9)
+    torch.manual_seed(1)
+    device.seed_generators(torch.device("cpu"), seed)
+    drawn = torch.rand(5), torch.nn.functional.dropout(torch.ones(100)), torch.randperm(9)
+    assert all(map(torch.equal, drawn, expected))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_draws_on_a_gpu_are_those_after_manual_seed() -> None:
+    device = torch.device("cuda")
+    torch.manual_seed(17)
+    expected = torch.rand(5), torch.rand(5, device=device)
+    torch.manual_seed(1)
+    device.seed_generators(device, 17)
+    assert torch.equal(torch.rand(5), expected[0])
+    assert torch.equal(torch.rand(5, device=device), expected[1])

@@ -132,6 +132,15 @@ def test_two_runs_are_identical(
     assert differ - {"seconds", "cpu_seconds"} == {"commit", "command"}
 
 
+def test_the_random_numbers_are_those_of_manual_seed(
+    plain: Path, encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step seeds the generators of its device alone, which takes no traceback of each other kind of device."""
+    monkeypatch.setattr(loop_module, "seed_generators", lambda device, seed: torch.manual_seed(seed))
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert result(tmp_path) == result(plain)
+
+
 def test_it_learns(plain: Path) -> None:
     losses = [json.loads(line)["loss"] for line in (plain / "curve.jsonl").read_text().splitlines()]
     assert losses[-1] < 0.8 * losses[0], losses
