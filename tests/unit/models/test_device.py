@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from xlgrid.models import device
+from xlgrid.models.device import allows, repeats, seed_generators, training_device
 
 # The pages that the system adds to a process in ten rounds of allocating and freeing 24 MB, after a first round.
 PAGES = """
@@ -52,23 +52,23 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("gpu")
 def test_a_gpu_trains_with_deterministic_algorithms_alone_and_plans_no_attention_for_each_shape() -> None:
     """With `warn_only`, the backward pass of attention would not be deterministic."""
-    assert device.training_device(strict=True).type == "cuda"
+    assert training_device(strict=True).type == "cuda"
     assert torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
     assert not torch.utils.deterministic.fill_uninitialized_memory
     assert not torch.backends.cuda.cudnn_sdp_enabled()
-    assert device.repeats(torch.device("cuda")) == {"deterministic": True}
+    assert repeats(torch.device("cuda")) == {"deterministic": True}
 
 
 @pytest.mark.usefixtures("gpu")
 def test_an_operation_without_a_deterministic_algorithm_is_allowed_and_the_record_says_so() -> None:
-    device.training_device(strict=True)
-    assert not device.allows(RuntimeError("CUDA error: an illegal memory access was encountered"))
-    assert device.repeats(torch.device("cuda")) == {"deterministic": True}
+    training_device(strict=True)
+    assert not allows(RuntimeError("CUDA error: an illegal memory access was encountered"))
+    assert repeats(torch.device("cuda")) == {"deterministic": True}
     lacking = "cumsum_cuda_kernel does not have a deterministic implementation, but you set 'torch.use_determin"
-    assert device.allows(RuntimeError(lacking))
-    assert device.repeats(torch.device("cuda")) == {"deterministic": False}
-    assert device.repeats(torch.device("cpu")) == {}, "the records of a CPU are as they were"
+    assert allows(RuntimeError(lacking))
+    assert repeats(torch.device("cuda")) == {"deterministic": False}
+    assert repeats(torch.device("cpu")) == {}, "the records of a CPU are as they were"
 
 
 @pytest.mark.parametrize("seed", [0, 17, 2**64 - 1])
@@ -76,7 +76,7 @@ def test_the_draws_are_those_after_manual_seed(seed: int) -> None:
     torch.manual_seed(seed)
     expected = torch.rand(5), torch.nn.functional.dropout(torch.ones(100)), torch.randperm(9)
     torch.manual_seed(1)
-    device.seed_generators(torch.device("cpu"), seed)
+    seed_generators(torch.device("cpu"), seed)
     drawn = torch.rand(5), torch.nn.functional.dropout(torch.ones(100)), torch.randperm(9)
     assert all(map(torch.equal, drawn, expected))
 
@@ -87,6 +87,6 @@ def test_the_draws_on_a_gpu_are_those_after_manual_seed() -> None:
     torch.manual_seed(17)
     expected = torch.rand(5), torch.rand(5, device=device)
     torch.manual_seed(1)
-    device.seed_generators(device, 17)
+    seed_generators(device, 17)
     assert torch.equal(torch.rand(5), expected[0])
     assert torch.equal(torch.rand(5, device=device), expected[1])
