@@ -5,8 +5,6 @@ The workers of the submitit executor run each command in a fork.
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from itertools import pairwise
-from pathlib import Path
 
 from xlgrid.base import provenance
 
@@ -44,7 +42,7 @@ LIBRARIES = {
 
 
 def warm_up(arguments: Sequence[str], further: Mapping[str, Sequence[str]] = {}) -> None:
-    """Import the libraries of a command. For `evaluate`, also load the encoder, unless it is loaded already.
+    """Import the libraries of a command.
 
     The function uses no GPU and starts no thread, because neither survives a fork.
 
@@ -59,18 +57,3 @@ def warm_up(arguments: Sequence[str], further: Mapping[str, Sequence[str]] = {})
     if MODELS[0] in libraries:
         # The result is cached, so that the forks do not call git.
         provenance.commit()
-    if command == "evaluate":
-        import torch
-
-        from xlgrid.data import batches
-        from xlgrid.evaluation import trained
-
-        options = dict(pairwise(arguments))
-        encoder, tokens = Path(options["--encoder"]), options["--tokens"]
-        threads = torch.get_num_threads()
-        # With more than one thread, OpenMP would start threads here.
-        torch.set_num_threads(1)
-        try:
-            trained.preload(encoder.parent if encoder.suffix else encoder, batches.read(tokens))
-        finally:
-            torch.set_num_threads(threads)

@@ -40,9 +40,11 @@ def test_libraries_are_those_of_commands_that_exist() -> None:
     assert LIBRARIES.keys() <= set(get_command(app).commands)  # type: ignore[attr-defined]
 
 
-def test_workers_find_the_function_beside_the_one_that_the_script_calls() -> None:
+def test_workers_find_the_functions_beside_the_one_that_the_script_calls() -> None:
     [script] = entry_points(group="console_scripts", name="xlgrid")
-    assert callable(import_module(script.module).warm_up)
+    module = import_module(script.module)
+    assert callable(module.warm_up) and callable(module.serve)
+    assert [module.serves(words) for words in (["evaluate", "run"], ["train"], [])] == [True, False, False]
 
 
 @pytest.mark.parametrize("words", [[], ["status", "x.yaml"], ["no-such-command"], ["--help"]])

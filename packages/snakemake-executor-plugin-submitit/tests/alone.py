@@ -30,6 +30,7 @@ class Alone:
         self.environment: dict[str, str] = {}
         self.todo: deque[int] = deque()
         self.running: dict[int, Running] = {}
+        self.residents: dict[int, Any] = {}
         self.began = self.since = time.time()
         self.line, self.memory_kills, self.patience = None, 0, 20.0
         self.notes: list[tuple[int, Status]] = []

@@ -30,6 +30,13 @@ def warm_up(arguments):
         import numpy
         globals()["numpy"] = numpy
 
+# What leaves something behind is not served.
+def serves(arguments):
+    return Path(__file__).with_name("served").exists() and arguments[0] not in ("late", "background")
+
+def serve(arguments):
+    return main()
+
 def main():
     what = sys.argv[1]
     if what == "tell":
@@ -47,6 +54,17 @@ def main():
         print(globals()["numpy"].random.random())
     elif what == "both":
         print("to stdout ä"); print("to stderr ä", file=sys.stderr); os.write(1, b"raw")
+    elif what == "pid":
+        print(os.getpid())
+    elif what == "work":
+        began = time.process_time()
+        while time.process_time() < began + 0.5: pass
+    elif what == "first":
+        # Fails in a process that has run it before.
+        seen = globals().setdefault("seen", [])
+        seen.append(what)
+        print(os.getpid(), len(seen))
+        assert len(seen) == 1
     elif what == "raise":
         raise ValueError("something is wrong")
     elif what == "memory":
@@ -87,8 +105,8 @@ def main():
 class Place:
     """An environment with the script, and a folder to run jobs in."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, is_served: bool) -> None:
+        self.folder, self.is_served = folder, is_served
         self.here = folder / "here"
         self.here.mkdir()
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
@@ -98,6 +116,8 @@ class Place:
         source = Path(__file__).parents[1] / "src"
         (site / "tests.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n{source}\n")
         (site / "crash.py").write_text(SCRIPT)
+        if is_served:
+            (site / "served").touch()
         (site / "crash-1.dist-info").mkdir()
         (site / "crash-1.dist-info" / "METADATA").write_text("Name: crash\nVersion: 1\n")
         (site / "crash-1.dist-info" / "entry_points.txt").write_text("[console_scripts]\ncrash = crash:main\n")
@@ -145,9 +165,10 @@ class Place:
         return (self.here / f"{number}.log").read_text()
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place(tmp_path_factory.mktemp("place"))
+@pytest.fixture(scope="module", params=["forks", "resident"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """With a script whose commands run in a fork each, or one after another in the same process."""
+    return Place(tmp_path_factory.mktemp(request.param), request.param == "resident")
 
 
 # The lines of a traceback that name its file and the frames above `main`.
@@ -272,7 +293,8 @@ def test_a_job_that_fails_costs_itself_only(
 ) -> None:
     statuses, _ = place.run(["crash both", f"crash {what}", "crash both"])
     assert [statuses[n].cause for n in range(3)] == [None, cause, None], statuses[1].message
-    assert statuses[1].attempt == 1, "it saves no state, and was run again all the same"
+    again = place.is_served and cause != "timeout"
+    assert statuses[1].attempt == 1 + again, "of what was run again, only a failure after another job may be"
 
 
 def test_a_shell_command_fails_the_same_way(place: Place) -> None:
@@ -380,3 +402,83 @@ def test_a_worker_waits_two_minutes_for_a_ledger_that_cannot_be_written(
             ledger.note()
     assert ledger.is_written == is_written
     assert ledger.clock < 2 * worker.LEDGER_PATIENCE and (not must_end or ledger.clock < 20)
+
+
+# Jobs that share a process.
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("served"), True)
+
+
+def test_jobs_share_a_process_until_one_fails(served: Place) -> None:
+    served.run(["crash pid", "crash pid", "crash raise", "crash pid", "crash pid"])
+    first, second, _, fourth, fifth = (served.log(number) for number in range(5))
+    assert first == second != fourth == fifth
+
+
+def test_what_fails_after_another_job_succeeds_in_a_process_of_its_own(served: Place) -> None:
+    statuses, printed = served.run(["crash first", "crash first", "crash first"])
+    assert [statuses[n].state for n in range(3)] == ["done"] * 3
+    assert served.log(1).split()[1] == "1" and served.log(1).split()[0] != served.log(0).split()[0]
+    assert "job 1 runs again in a process of its own, after exit code 1 in a process that has run other jobs" in printed
+    assert [statuses[n].attempt for n in range(3)] == [1, 2, 1]
+
+
+def test_what_fails_in_a_new_process_fails_at_once(served: Place) -> None:
+    statuses, _ = served.run(["crash kill 9", "crash both"])
+    assert (statuses[0].cause, statuses[0].attempt, statuses[1].state) == ("killed", 1, "done")
+
+
+def test_each_job_has_its_own_share_of_the_time_of_the_process(served: Place) -> None:
+    statuses, _ = served.run(["crash work", "crash both", "crash work", "crash exit 3"])
+    seconds = [statuses[number].cpu_seconds or 0 for number in range(4)]
+    assert seconds[0] >= 0.5 and seconds[2] >= 0.5 and seconds[1] < 0.3 and seconds[3] < 0.3
+
+
+def test_a_process_runs_as_many_jobs_at_a_time_as_there_are_slots(served: Place) -> None:
+    served.run(["crash pid", "crash work", "crash pid", "crash pid"], slots=2)
+    assert len({served.log(number) for number in (0, 2, 3)}) <= 2
+
+
+def test_a_job_with_a_benchmark_or_a_descriptor_of_its_own_has_a_process_of_its_own(served: Place) -> None:
+    served.run(["crash pid", "crash pid 3>/dev/null", "crash pid"])
+    assert served.log(0) == served.log(2) != served.log(1) or len({served.log(n) for n in range(3)}) == 3
+    served.run(["crash pid", "crash pid"], benchmarks=True)
+    assert served.log(0) != served.log(1)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_process_without_a_job_makes_room_for_what_has_a_process_of_its_own(served: Place) -> None:
+    bundle = served.bundle(["crash pid", "sleep 600"])
+    worker = served.start(bundle)
+    wait_for(lambda: len(list(read_statuses(bundle))) == 2, "the second job does not start")
+    wait_for(lambda: not is_alive(int(served.log(0))), "the process of the first job is still there")
+    worker.kill()
+    worker.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2, signal.SIGKILL])
+def test_no_process_outlives_its_worker(served: Place, number: signal.Signals) -> None:
+    bundle = served.bundle(["crash pid", "crash forever"])
+    worker = served.start(bundle)
+    wait_for(lambda: len(list(read_statuses(bundle))) == 2, "the second job does not start")
+    assert is_alive(int(served.log(0)))
+    worker.send_signal(number)
+    worker.communicate(timeout=30)
+    wait_for(lambda: not is_alive(int(served.log(0))), "the process goes on")
+
+
+def test_a_process_that_dies_without_a_job_costs_no_job(served: Place) -> None:
+    """The kernel may choose it when memory runs out."""
+    kill = "crash pid; kill $(cat 0.log)"
+    statuses, _ = served.run(["crash pid", kill, "crash both"], slots=2)
+    assert [statuses[n].state for n in range(3)] == ["done"] * 3

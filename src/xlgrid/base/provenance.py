@@ -17,6 +17,7 @@ def provenance() -> dict[str, str | None]:
     return {"xlgrid": version(), "commit": commit(), "command": command()}
 
 
+@cache
 def version() -> str:
     """The version of xlgrid; `unknown` where it is not installed, but only on the path of Python."""
     try:

@@ -23,3 +23,23 @@ def warm_up(arguments: Sequence[str]) -> None:
     from xlgrid.cli import app
 
     app.warm_up(arguments)
+
+
+def serves(arguments: Sequence[str]) -> bool:
+    """Whether `serve` runs a command; the submitit executor asks this.
+
+    Args:
+        arguments: the command line of `xlgrid`, without the name of the program.
+    """
+    return list(arguments[:1]) == ["evaluate"]
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Run a command in a process that runs others after it, and return the exit status; the submitit executor calls this.
+
+    Args:
+        arguments: the command line of `xlgrid`, without the name of the program.
+    """
+    from xlgrid.cli import app
+
+    return app.serve(arguments)

@@ -90,11 +90,36 @@ def warm_up(arguments: Sequence[str]) -> None:
     warm.warm_up(arguments, {name: each for module in modules for name, each in module.LIBRARIES.items()})
 
 
+def serve(arguments: Sequence[str]) -> int:
+    """Run a command as `main` does, in a process that runs others after it; returns the exit status.
+
+    The process keeps the encoder of an evaluation for the next one.
+
+    Args:
+        arguments: the command line of `xlgrid`, without the name of the program.
+    """
+    from xlgrid.evaluation import trained
+
+    trained.keep()
+    return _run(arguments)
+
+
 def main() -> None:
     """Run a command and end the process.
 
-    A grid runs thousands of short processes, so their overhead matters: garbage collection among the thousands of
-    modules that torch and transformers import takes half a second, and so does the normal end of the process.
+    The normal end of a process with the thousands of modules that torch and transformers import takes half a second.
+    """
+    code = _run(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Run a command; returns the exit status.
+
+    A grid runs thousands of short commands, so their overhead matters: garbage collection among the modules of torch and
+    transformers takes half a second.
     """
     gc.set_threshold(200_000)
     # A scheduler's signals end a command like an error, so that half-written files are removed. A download first
@@ -103,12 +128,10 @@ def main() -> None:
         signal.signal(number, _end)
     code: str | int | None = 0
     try:
-        parser()()
+        parser().main(args=[*arguments])
     except SystemExit as end:
         code = end.code
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code if isinstance(code, int) else 1 if code else 0)
+    return code if isinstance(code, int) else 1 if code else 0
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

@@ -136,7 +136,8 @@ def _results(
     arguments = trained.placed(model, settings)
     head = ALL_HEADS.find(data.head)
     first_token.read_first_token(model, head)
-    outcomes = prediction.outcomes_on(model, method, data, *arguments)
+    # Smaller batches round differently. After an error, the worker evaluates the cell in a process of its own.
+    outcomes = prediction.outcomes_on(model, method, data, *arguments, halves=trained.is_first())
     metric = head.metric(data.label_names, name)
     return {
         "head": head.name,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.base.device import default_device
+from xlgrid.evaluation.kept import Keeper
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import Method, make
@@ -15,8 +16,8 @@ from xlgrid.training.recipe import Recipe, Training
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# At most one model that was loaded for the next evaluation; the key identifies the files from which it was loaded.
-_ready: dict[tuple[Any, ...], "PreTrainedModel"] = {}
+# Keeps the encoder for the next evaluation, in a process that evaluates several cells.
+_keeper: Keeper | None = None
 
 
 class TrainedRun(NamedTuple):
@@ -102,7 +103,10 @@ def placed(model: "PreTrainedModel", settings: Training) -> tuple[int, bool, boo
         settings.
     """
     device = default_device()
-    model.to(device)
+    if _keeper:
+        _keeper.place(model, device)
+    else:
+        model.to(device)
     budget = settings.micro_batch_tokens or settings.batch_tokens
     return budget, precision.uses_bf16(device, settings.precision), settings.segments
 
@@ -145,21 +149,27 @@ def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
     return model
 
 
-def preload(encoder: str | Path, tokens: Tokens) -> None:
-    """Load the model for the next evaluation in this process, or for one in each of its forks."""
-    identity = _identity(encoder, tokens)
-    if identity not in _ready:
-        _ready.clear()
-        _ready[identity] = _load(encoder, tokens)
+def keep() -> None:
+    """Keep the encoder of each evaluation in this process for the next one, from now on."""
+    global _keeper
+    _keeper = _keeper or Keeper()
+
+
+def is_first() -> bool:
+    """Whether this process has evaluated nothing else. Otherwise it may run out of memory because of earlier evaluations."""
+    return _keeper is None or _keeper.models <= 1
 
 
 def _take(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
-    """The model that `preload` has loaded, or a model that is loaded now. It has a position for every token.
+    """The model of an encoder with the head of some tokens. It has a position for every token.
 
     Raises:
         ValueError: an input is too long.
     """
-    model = _ready.pop(_identity(encoder, tokens), None) or _load(encoder, tokens)
+    if _keeper:
+        model = _keeper.model(_identity(encoder, tokens), lambda: _load(encoder, tokens))
+    else:
+        model = _load(encoder, tokens)
     load.check_positions(model, tokens)
     return model
 

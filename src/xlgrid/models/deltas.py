@@ -118,8 +118,6 @@ def load_mlm_run(
         ValueError: the checkpoint is missing, or a file is damaged, does not fit the model, or is from another training
             than the `run.json` in the same folder.
     """
-    import torch
-
     record = read_run(folder)
     if before := start_of(folder, record):
         load_mlm_run(before, model, method, wanted)
@@ -162,9 +160,7 @@ def load_mlm_run(
             + (f"{wrong[0]!r} has no place of its shape there" if wrong else "none is of an encoder")
             + ": check the options of the two methods, or delete the folder and run the study again"
         )
-    with torch.no_grad():
-        for name, tensor in trained.items():
-            parameters[name].copy_(tensor)
+    _replace(parameters, trained)
     by_language.give(model, trained, Source(record["recipe"]["source"]).languages)
 
 
@@ -176,8 +172,6 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", head: "He
         ValueError: the file is truncated or belongs to another recipe, or its tensors are not the ones that `kept`
             selects.
     """
-    import torch
-
     expected = kept(model, method, head)
     delta, _, of = read_delta(path)
     if of != digest:
@@ -196,9 +190,13 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", head: "He
             f"{path} does not fit the encoder: {len(wrong)} tensors are missing, unknown or of another shape, "
             f"first {wrong[0]!r}; check that this is the encoder the run was trained from, or rerun training"
         )
-    with torch.no_grad():
-        for name, tensor in delta.items():
-            expected[name].copy_(tensor)
+    _replace(expected, delta)
+
+
+def _replace(parameters: Mapping[str, "torch.nn.Parameter"], tensors: Mapping[str, "torch.Tensor"]) -> None:
+    """Give parameters new values. Their old memory stays as it is, because other models may share it."""
+    for name, tensor in tensors.items():
+        parameters[name].data = tensor.to(parameters[name], copy=True)
 
 
 def read_delta(

@@ -4,7 +4,8 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,12 +182,16 @@ def circumstances(device: "torch.device") -> dict[str, Any]:
     import torch
 
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    packages = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
     made = provenance()
     versions = {"xlgrid": made.pop("xlgrid"), "python": platform.python_version()}
     return {
-        "versions": versions | {package: version(package) for package in packages},
+        "versions": versions | _versions(),
         "device": f"{device.type} ({name})",
         "threads": torch.get_num_threads(),
         **made,
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: metadata.version(name) for name in ("torch", "transformers", "safetensors", "numpy", "pyarrow")}

@@ -20,7 +20,6 @@ from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.languages.sources import Target
-from xlgrid.models import load
 from xlgrid.results import records
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
@@ -57,33 +56,6 @@ def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(cell_inputs: dict[str,
     assert cell["cpu_seconds"] > 0 and cell["seconds"] > 0
     for made in (record, cell):
         assert made["versions"]["xlgrid"] == version("xlgrid") and made["command"] and "commit" in made
-
-
-def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none(
-    cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loads = []
-    load_model = load.load_model
-    monkeypatch.setattr(load, "load_model", lambda *args: loads.append(args) or load_model(*args))
-    trained.preload(cell_inputs["encoder"], batches.read(cell_inputs["tokens"]))
-    outcomes = []
-    for name in ("first", "second"):
-        evaluate(**cell_inputs, out=tmp_path / name)
-        outcomes.append(records.read_cell(tmp_path / name)["outcomes"])
-    assert len(loads) == 2, "one ahead, for the first; one for the second"
-    assert outcomes[0] == outcomes[1]
-
-
-def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
-    cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained.preload(cell_inputs["encoder"], batches.read(cell_inputs["tokens"]))
-    (cell_inputs["encoder"] / "model.safetensors").touch()
-    loads = []
-    load_model = load.load_model
-    monkeypatch.setattr(load, "load_model", lambda *args: loads.append(args) or load_model(*args))
-    evaluate(**cell_inputs, out=tmp_path / "cell.json")
-    assert len(loads) == 1
 
 
 def test_a_cell_may_be_of_another_study_than_its_run(cell_inputs: dict[str, Any], tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Runs the command of a console script in a fork of a process that has imported the script's libraries.
 
+A fork runs one command, or, if the script can, one after another (`snakemake_executor_plugin_submitit.resident`).
+
 To start Python and import torch takes seconds; a short job takes less. A command that cannot run here exactly as a shell
 would run it is left to the shell.
 """
@@ -8,6 +10,7 @@ import atexit
 import importlib
 import io
 import os
+import random
 import re
 import shutil
 import signal
@@ -119,15 +122,35 @@ def prepare(words: Sequence[str]) -> None:
     That function may import and load, but must not initialise CUDA or start threads, which do not survive a fork. An
     exception is printed only, because it will occur again in the command itself, with the right exit code.
     """
-    path_and_entry = script(words[0])
-    assert path_and_entry
     try:
-        module = importlib.import_module(path_and_entry[1].module)
-        warm_up: Callable[[Sequence[str]], None] | None = getattr(module, "warm_up", None)
+        warm_up: Callable[[Sequence[str]], None] | None = getattr(_module(words[0]), "warm_up", None)
         if warm_up:
             warm_up(words[1:])
     except Exception:
         traceback.print_exc()
+
+
+def _module(name: str) -> Any:
+    """The module of a console script."""
+    path_and_entry = script(name)
+    assert path_and_entry
+    return importlib.import_module(path_and_entry[1].module)
+
+
+def is_served(command: Plain) -> bool:
+    """Whether a process that runs further commands may run this one, which has been prepared.
+
+    The script's module says so: `serves(arguments)` is true, and `serve(arguments)` runs the command and returns its exit code.
+    A command that succeeds must leave no process, thread or exit handler behind, and nothing that changes what the next one does.
+    """
+    # The process has other descriptors for itself.
+    own = any(number > 2 for number, _, _ in command.redirections)
+    try:
+        serves: Callable[[Sequence[str]], bool] | None = getattr(_module(command.words[0]), "serves", None)
+        return not own and serves is not None and serves(command.words[1:])
+    except Exception:
+        traceback.print_exc()
+        return False
 
 
 def forkable() -> bool:
@@ -155,12 +178,24 @@ def redirect(redirections: Sequence[tuple[int, str, str]]) -> None:
 
 def run(words: Sequence[str]) -> NoReturn:
     """Run a console script in this process, which is a fork, and end the process."""
-    path_and_entry = script(words[0])
-    assert path_and_entry
-    path, entry = path_and_entry
-    # Python adds the script's folder for a script, but not for the worker (python -P).
-    sys.path.insert(0, str(Path(path).parent))
+    path, entry = _begin(words[0])
     call(entry.load(), [path, *words[1:]])
+
+
+def begin_serving(name: str) -> tuple[str, Callable[[Sequence[str]], Any]]:
+    """Prepare this process, which is a fork, for commands of a console script; returns the path and the `serve` of the script."""
+    path, _ = _begin(name)
+    _open_streams()
+    return path, _module(name).serve
+
+
+def _begin(name: str) -> tuple[str, Any]:
+    """Begin as Python begins with a console script. Returns its path and its entry point."""
+    path_and_entry = script(name)
+    assert path_and_entry
+    # Python adds the script's folder for a script, but not for the worker (python -P).
+    sys.path.insert(0, str(Path(path_and_entry[0]).parent))
+    return path_and_entry
 
 
 def run_snakemake(arguments: Sequence[str]) -> NoReturn:
@@ -177,6 +212,12 @@ def run_snakemake(arguments: Sequence[str]) -> NoReturn:
 def call(main: Callable[[], Any], argv: list[str]) -> NoReturn:
     """Call a script's main function with fresh streams, and end the process as Python ends."""
     sys.argv = argv
+    _open_streams()
+    draw_anew()
+    end(outcome(main))
+
+
+def _open_streams() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     streams = [io.FileIO(1, "w", closefd=False), io.FileIO(2, "w", closefd=False)]
@@ -186,10 +227,18 @@ def call(main: Callable[[], Any], argv: list[str]) -> NoReturn:
         lines = raw.fileno() == 2 or raw.isatty()
         stream = io.TextIOWrapper(below, "utf-8", errors, line_buffering=lines, write_through=unbuffered)
         setattr(sys, "stdout" if raw.fileno() == 1 else "stderr", stream)
+
+
+def draw_anew() -> None:
+    """Let this process draw other random numbers than those before, and than other forks of the same process."""
+    random.seed()
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        # Forks of the same process must not draw the same numbers. Python's `random` is seeded anew after a fork.
         numpy.random.seed()
+
+
+def outcome(main: Callable[[], Any]) -> int:
+    """Call a script's main function; returns the exit code."""
     code: Any = 0
     try:
         code = main()
@@ -201,12 +250,25 @@ def call(main: Callable[[], Any], argv: list[str]) -> NoReturn:
     if code is not None and not isinstance(code, int):
         print(code, file=sys.stderr)
         code = 1
+    return _flushed(code or 0)
+
+
+def _flushed(code: int) -> int:
     try:
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:
         traceback.print_exc()
+        return code or 120
+    return code
+
+
+def end(code: int) -> NoReturn:
+    """End this process as Python ends."""
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
         code = code or 120
-    os._exit((code or 0) & 0xFF)
+    os._exit(_flushed(code) & 0xFF)

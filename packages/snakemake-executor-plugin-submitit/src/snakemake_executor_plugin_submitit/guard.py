@@ -61,7 +61,9 @@ class Guard:
             os.waitpid(self._pid, 0)
 
     def add(self, group: int) -> None:
-        """Note a process group that has started. Of more than a thousand at a time, the guard leaves out some."""
+        """Note a process group that has started, or that goes on with another job. Of more than a thousand at a time, the guard leaves out some."""
+        if group in self._groups:
+            return
         free = next((place for place, other in enumerate(self._groups) if other == 0), None)
         if free is not None:
             self._groups[free] = group

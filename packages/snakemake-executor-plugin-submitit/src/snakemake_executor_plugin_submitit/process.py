@@ -11,7 +11,7 @@ import socket
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -32,6 +32,8 @@ LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 # How the file with the output of a job is opened.
 OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# Signals that ask a worker or a job to end.
+ASKING = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR2}
 # Python ignores these signals, and a program would inherit that.
 IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -185,6 +187,40 @@ def yield_memory(process: int | str) -> None:
         Path(f"/proc/{process}/oom_score_adj").write_text("1000")
 
 
+def separate(parent: int, pipes: Iterable[int]) -> None:
+    """In the fork: become a process like one that a shell starts.
+
+    Args:
+        parent: process id of the worker; if the worker has died meanwhile, this process ends.
+        pipes: descriptors of the worker that the process must not inherit.
+    """
+    die_with_parent()
+    for pipe in pipes:
+        os.close(pipe)
+    os.setpgid(0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+    for number in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
+    yield_memory("self")
+
+
+def open_output(path: Path) -> None:
+    """Let this process write to the file with the output of a job, and read nothing."""
+    for source, number in ((os.open(path, OUTPUT, 0o666), 1), (os.open(os.devnull, os.O_RDONLY), 0)):
+        os.dup2(source, number)
+        if source > 2:
+            os.close(source)
+    os.dup2(1, 2)
+
+
+def forget_submitit() -> None:
+    """Remove the variables of this process that are not for jobs."""
+    for name in os.environ.keys() - environment().keys():
+        del os.environ[name]
+
+
 def become(
     job: Job,
     bundle: Bundle,
@@ -192,32 +228,19 @@ def become(
     folder: Path,
     output: Path,
     parent: int,
-    guard: int | None,
+    pipes: Iterable[int],
 ) -> NoReturn:
-    """In the fork: become a process like one that a shell starts, and run the job.
+    """In the fork: run the job.
 
     Args:
         command: the command of a console script that runs without a new Python; None for any other job.
         folder: of the bundle.
         output: file for the output of the job.
-        parent: process id of the worker; if the worker has died meanwhile, the job does not start.
-        guard: the worker's pipe to its guard, which the job must not inherit.
+        parent, pipes: as for `separate`.
     """
     try:
-        die_with_parent()
-        if guard is not None:
-            os.close(guard)
-        os.setpgid(0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-        for number in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, set())
-        yield_memory("self")
-        descriptor = os.open(output, OUTPUT, 0o666)
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        separate(parent, pipes)
+        open_output(output)
         nested = job.kind == "snakemake"
         os.chdir(bundle.origin if nested and bundle.origin else bundle.directory)
         if job.benchmark:
@@ -231,21 +254,25 @@ def become(
 
 def execute(job: Job, command: forked.Plain | None, folder: Path) -> NoReturn:
     """Become the job's command; does not return."""
-    for name in os.environ.keys() - environment().keys():
-        del os.environ[name]
+    forget_submitit()
     if job.kind == "snakemake":
         words = shlex.split(job.command) if forked.plain(job.command) else []
         if words[1:3] == ["-m", "snakemake"]:
             forked.run_snakemake(words[3:])
         bash(job.command, folder)
     if command:
-        try:
-            forked.redirect(command.redirections)
-        except OSError as error:
-            os.write(2, f"{error.filename}: {error.strerror}\n".encode())
-            os._exit(1)
+        redirect_or_exit(command)
         forked.run(command.words)
     bash(traps(job.command), folder)
+
+
+def redirect_or_exit(command: forked.Plain) -> None:
+    """Redirect descriptors of this process for a command; if a file cannot be opened, end the process as a shell would."""
+    try:
+        forked.redirect(command.redirections)
+    except OSError as error:
+        os.write(2, f"{error.filename}: {error.strerror}\n".encode())
+        os._exit(1)
 
 
 def traps(command: str) -> str:

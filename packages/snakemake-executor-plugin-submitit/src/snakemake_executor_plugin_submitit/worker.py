@@ -1,4 +1,4 @@
-"""The worker of an array task: runs the jobs of a bundle, each in a process of its own, and notes how each ended.
+"""The worker of an array task: runs the jobs of a bundle, each in a process, and notes how each ended.
 
 A worker may be killed at any time and started again, by Slurm or because submitit requeues the task. It reads which jobs
 have ended, and goes on with the others. The head decides what to do about failures.
@@ -39,6 +39,7 @@ from snakemake_executor_plugin_submitit.bundles import (
 from snakemake_executor_plugin_submitit.guard import Guard, kill
 from snakemake_executor_plugin_submitit.messages import Line
 from snakemake_executor_plugin_submitit.process import (
+    ASKING,
     become,
     die_with_parent,
     environment,
@@ -49,14 +50,14 @@ from snakemake_executor_plugin_submitit.process import (
     set_environment,
     spawn,
 )
+from snakemake_executor_plugin_submitit.resident import Resident, Task, Usage, begin
 
 # The exit code of a job that has saved its state, so that the same command continues it.
 RESUMABLE = os.EX_TEMPFAIL
 # Exit codes of a job that was asked to end.
 STOPPED = {-signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT}
-# Signals that ask the worker to end. All signals are blocked, and awaited with sigtimedwait, so that nothing interrupts the
-# worker between a fork and its record of the child.
-ASKING = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR2}
+# All signals are blocked, and awaited with sigtimedwait, so that nothing interrupts the worker between a fork and its record of
+# the child.
 SIGNALS = {*ASKING, signal.SIGCHLD, signal.SIGCONT}
 # Seconds from a signal that asks a job to end to SIGKILL. Slurm's own KillWait is 30.
 PATIENCE = 20.0
@@ -97,6 +98,7 @@ class Running:
         output: file with the output of the job.
         deadline: unix time at which the job reaches its limit.
         asked_at: unix time at which it was asked to save its state, because it has reached its limit.
+        is_used: whether the process has run other jobs.
     """
 
     number: int
@@ -104,6 +106,7 @@ class Running:
     output: Path
     deadline: float | None
     asked_at: float | None = None
+    is_used: bool = False
 
 
 class Runner:
@@ -118,6 +121,8 @@ class Runner:
         environment: of the jobs of the present bundle.
         todo: numbers of the jobs that have not been started, or have to be continued.
         running: by process id.
+        residents: by process id, the processes that run one job after another. Running and resident processes together are not
+            more than the slots of the bundle.
         guard: kills the jobs when this process is killed.
         is_broken: whether a job has failed because of this host.
     """
@@ -127,6 +132,8 @@ class Runner:
         self.home, self.life = folder, secrets.token_hex(8)
         self.host = place()
         self.running: dict[int, Running] = {}
+        self.residents: dict[int, Resident] = {}
+        self.environment: dict[str, str] = {}
         self.guard: Guard | None = None
         self.is_broken = False
         self.line: Line | None = None
@@ -180,6 +187,8 @@ class Runner:
             with contextlib.suppress(OSError):
                 self.line = Line(bundle.head)
         set_environment(bundle)
+        if self.environment != environment():
+            self.dismiss(0)
         self.environment = environment()
         # The forks inherit the answer.
         find_bash()
@@ -197,7 +206,7 @@ class Runner:
                     elif self.todo or not self.take_another():
                         return
             finally:
-                for pid in self.running:
+                for pid in {*self.running, *self.residents}:
                     kill(pid, signal.SIGKILL)
                 self.tell("end")
 
@@ -259,9 +268,12 @@ class Runner:
         self.note(number, status)
         problem = lacks_gpu(self.bundle) or make_ready(job, self.bundle, must_end)
         command = forked.runnable(job.command, self.bundle.scripts) if job.kind == "shell" else None
+        is_served = False
         if command and not problem:
             forked.prepare(command.words)
             command = command if forked.forkable() else None
+            # What has been run before, whatever its end was, runs in a process of its own.
+            is_served = command is not None and not before and not job.benchmark and forked.is_served(command)
         if job.benchmark:
             import snakemake.benchmark
         if job.kind == "snakemake":
@@ -278,7 +290,12 @@ class Runner:
         # The task of a single job has the job's limit. A task in an array with larger bundles has a longer one.
         several = len(self.bundle.jobs) > 1 or self.bundle.seconds is not None
         limit = job.limit if several or self.bundle.limit is None else None
-        if job.kind == "shell" and not command and not job.benchmark:
+        start, is_used = None, False
+        if command and is_served:
+            resident = self.serve(Task(command, self.bundle.directory, output))
+            pid, is_used = resident.pid, resident.ended > 0
+        elif job.kind == "shell" and not command and not job.benchmark:
+            self.dismiss(self.bundle.slots - len(self.running) - 1)
             try:
                 pid, start = spawn(job, self.bundle, self.environment, self.folder, output)
             except OSError as error:
@@ -286,10 +303,11 @@ class Runner:
                 self.fail(number, replace(status, cause=failures.of_exit(1, [message]), message=message))
                 return
         else:
-            pid, start = self.fork(job, command, output), None
+            self.dismiss(self.bundle.slots - len(self.running) - 1)
+            pid = self.fork(job, command, output)
         if self.guard:
             self.guard.add(pid)
-        self.running[pid] = Running(number, status, output, limit and time.time() + limit)
+        self.running[pid] = Running(number, status, output, limit and time.time() + limit, is_used=is_used)
         if start is not None:
             with contextlib.suppress(BrokenPipeError):
                 os.write(start, b"\n")
@@ -309,11 +327,46 @@ class Runner:
                 self.folder,
                 output,
                 parent,
-                self.guard.pipe if self.guard else None,
+                self.pipes(),
             )
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
         return pid
+
+    def serve(self, task: Task) -> Resident:
+        """Start a job in a process that has run others, or in one that may run others after it."""
+        for resident in self.idle():
+            if resident.script == task.command.words[0] and resident.give(task):
+                return resident
+        self.dismiss(self.bundle.slots - len(self.running) - 1)
+        gc.freeze()
+        resident = begin(task.command.words[0], self.pipes())
+        self.residents[resident.pid] = resident
+        resident.give(task)
+        return resident
+
+    def idle(self) -> list[Resident]:
+        """The resident processes without a job."""
+        return [resident for pid, resident in self.residents.items() if pid not in self.running]
+
+    def dismiss(self, most: int) -> None:
+        """End resident processes without a job, except so many."""
+        for resident in self.idle()[most:]:
+            kill(resident.pid, signal.SIGKILL)
+            os.waitpid(resident.pid, 0)
+            self.forget(resident.pid)
+
+    def forget(self, pid: int) -> None:
+        """Note that a process has ended."""
+        if self.guard:
+            self.guard.discard(pid)
+        if resident := self.residents.pop(pid, None):
+            resident.line.close()
+
+    def pipes(self) -> list[int]:
+        """Descriptors of this process that its children must not inherit."""
+        guard = [self.guard.pipe] if self.guard else []
+        return [*guard, *(resident.line.fileno() for resident in self.residents.values())]
 
     def wait(self) -> None:
         """Sleep until a child ends, a signal arrives or a limit is due, and handle it."""
@@ -338,26 +391,35 @@ class Runner:
                 kill(pid, signal.SIGUSR2)
 
     def reap(self, handle: Callable[[Running, int], None]) -> None:
-        """Collect the children that have ended, and call `handle` with each and its exit code."""
+        """Collect the jobs that have ended, and call `handle` with each and its exit code."""
+        for pid, resident in list(self.residents.items()):
+            if pid in self.running and (usage := resident.report()):
+                self.collect(pid, usage, 0, handle)
         while self.running:
             try:
-                pid, ended, usage = os.wait4(-1, os.WNOHANG)
+                pid, ended, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
                 return
+            # Background processes of the job end with it.
+            kill(pid, signal.SIGKILL)
+            usage, code = Usage.of(used), os.waitstatus_to_exitcode(ended)
+            if pid in self.residents:
+                # The process may have ended after its job.
+                report = self.residents[pid].report()
+                usage, code = (report, 0) if report else (self.residents[pid].since_last(usage), code)
+            self.forget(pid)
             if pid in self.running:
-                # Background processes of the job end with it.
-                kill(pid, signal.SIGKILL)
-                if self.guard:
-                    self.guard.discard(pid)
-                process = self.running.pop(pid)
-                process.status = replace(
-                    process.status,
-                    cpu_seconds=round(usage.ru_utime + usage.ru_stime, 3),
-                    memory_mb=round(usage.ru_maxrss / 1024, 1),
-                )
-                handle(process, os.waitstatus_to_exitcode(ended))
+                self.collect(pid, usage, code, handle)
+
+    def collect(self, pid: int, usage: Usage, code: int, handle: Callable[[Running, int], None]) -> None:
+        """Note what a job has used that has ended, and handle its end."""
+        process = self.running.pop(pid)
+        process.status = replace(
+            process.status, cpu_seconds=round(usage.cpu_seconds, 3), memory_mb=round(usage.memory_mb, 1)
+        )
+        handle(process, code)
 
     def drain(self, handle: Callable[[Running, int], None], seconds: float = math.inf) -> None:
         """Collect children until all have ended or the time is over."""
@@ -381,6 +443,13 @@ class Runner:
         elif process.asked_at and code != 0:
             limit = self.bundle.jobs[process.number].limit or 0
             self.end(process, code, failures.TIMEOUT, f"it ran for longer than its limit of {limit / 60:g} minutes")
+        elif process.is_used and code != 0:
+            # The jobs before it may be to blame: a job fails only if it fails in a process of its own.
+            self.memory_kills = failures.memory_kills()
+            why = f"after {failures.ending(code)} in a process that has run other jobs"
+            print(f"job {process.number} runs again in a process of its own, {why}", flush=True)
+            self.note(process.number, replace(process.status, state="stopped"))
+            self.todo.appendleft(process.number)
         else:
             self.end(process, code)
 
