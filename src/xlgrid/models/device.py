@@ -36,7 +36,7 @@ def training_device(strict: bool) -> "torch.device":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True, warn_only=not strict)
         # By default, torch then also writes NaN to all new memory, which no operation here reads.
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     else:
         keep_freed_memory()
     return device

@@ -39,14 +39,15 @@ def outcomes_on(
     bf16: bool = False,
     token_types: bool = True,
     check: Callable[[], None] = lambda: None,
-    lower: Callable[[int], None] | None = lambda budget: None,
+    halves: bool = True,
     head: Head | None = None,
+    lower: Callable[[int], None] = lambda budget: None,
 ) -> list[Outcome]:
     """The outcome of each example of `tokens`, in the order of the examples.
 
     The arguments and the errors raised are those of `predictions_on`.
     """
-    predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, lower, head)
+    predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves, head, lower)
     return (head or ALL_HEADS.find(tokens.head)).outcomes(tokens, predictions)
 
 
@@ -58,8 +59,9 @@ def predictions_on(
     bf16: bool = False,
     token_types: bool = True,
     check: Callable[[], None] = lambda: None,
-    lower: Callable[[int], None] | None = lambda budget: None,
+    halves: bool = True,
     head: Head | None = None,
+    lower: Callable[[int], None] = lambda budget: None,
 ) -> list[Any]:
     """The prediction of a model's head for each row of `tokens`, in the order of the rows.
 
@@ -67,11 +69,12 @@ def predictions_on(
         budget: the number of tokens in a batch, padding included.
         token_types: whether to pass BERT the token types of the second segment.
         check: called before every batch; it may raise to stop early.
-        lower: called with half of the budget when memory runs out, before the next attempt; None: this is an error.
+        halves: whether to halve `budget` and try again when memory runs out; otherwise this is an error.
         head: makes the batches and predictions; None uses the head of the tokens.
+        lower: called with the budget of the next attempt.
 
     Raises:
-        ValueError: memory runs out on a single example, or without `lower`.
+        ValueError: memory runs out on a single example, or without `halves`.
     """
     import torch
 
@@ -95,11 +98,11 @@ def predictions_on(
                 if not is_out_of_memory(error):
                     raise
                 problem = str(error)
-            if problem is not None and lower is None:
+            if problem is not None and not halves:
                 raise ValueError(
                     f"out of memory in evaluation with {budget} tokens at once: set `micro_batch_tokens` to less; torch says: {problem}"
                 )
-            if problem is not None and lower:
+            if problem is not None:
                 budget = halved(budget, tokens.lengths, [rows], problem)
                 lower(budget)
                 print(f"out of memory in evaluation: goes on with {budget} tokens at once", file=sys.stderr, flush=True)

@@ -497,11 +497,11 @@ class Loop:
         # Some methods evaluate with random numbers. They are the same whether or not the run was interrupted before.
         seed_generators(self.device, self.recipe.seed)
         # Several processes must not retry with smaller batches: the others would wait at another batch for this one.
-        lower = self.lower if self.processes.count == 1 else None
+        halves = self.processes.count == 1
         try:
             outcomes = []
             for dev in self.dev_sets:
-                settings = self.budget, self.bf16, self.settings.segments, check, lower, self.head
+                settings = self.budget, self.bf16, self.settings.segments, check, halves, self.head, self.lower
                 outcomes.append(prediction.outcomes_on(self.model, self.method, dev, *settings))
         except RuntimeError as error:
             if not self.goes_on(error):

@@ -72,7 +72,7 @@ def test_memory_that_runs_out_halves_the_batch_and_changes_no_outcome(
     assert prediction.outcomes_on(model, FULL, tokens, 10**6) == whole
     assert "out of memory in evaluation: goes on with" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"out of memory in evaluation .* set `micro_batch_tokens` to less; .*no room"):
-        prediction.outcomes_on(model, FULL, tokens, 10**6, lower=None)
+        prediction.outcomes_on(model, FULL, tokens, 10**6, halves=False)
 
 
 def test_an_error_that_says_nothing_of_memory_is_no_reason_to_compute_again(
