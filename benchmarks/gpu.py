@@ -546,6 +546,8 @@ def main() -> None:
                     if left() < 0:
                         say("The rest is left out: the time was up.")
                         break
+            except (subprocess.TimeoutExpired, multiprocessing.TimeoutError):
+                say("The rest is left out: the time was up.")
             except Exception as error:
                 # The other parts can still be measured, and the machine may be lent for minutes only.
                 say(f"FAILED: {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}")

