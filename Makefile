@@ -67,13 +67,17 @@ lock: .venv/installed
 		$(addprefix --no-emit-package ,xlgrid $(notdir $(wildcard packages/*))) --custom-compile-command "make lock" \
 		--output-file envs/lock.txt pyproject.toml packages/*/pyproject.toml
 
+# uv installs the lock in a fraction of the time of pip. It does not read pip's settings, such as a mirror or a certificate, so that pip
+# follows where uv cannot install. `make UV= ...` uses pip alone.
+UV := $(shell command -v uv)
 # The file is touched last, so that an interrupted installation is done again. A new pip takes half the time of one that comes with
 # Python 3.11, and the lock has all dependencies. pip compiles to bytecode on one core, compileall on
 # all cores, and not the tests of packages; compileall fails on files for later Pythons, which nothing imports.
 .venv/installed: envs/lock.txt pyproject.toml $(wildcard packages/*/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	echo "xlgrid needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1): install one, and run make with PYTHON=python3.11"; exit 1; }
-	$(PYTHON) -m venv --upgrade-deps .venv
+	$(PYTHON) -m venv $(if $(UV),,--upgrade-deps) .venv
+	$(if $(UV),$(UV) pip install --quiet --python $(BIN)/python --no-deps -r envs/lock.txt ||) \
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps -r envs/lock.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . $(foreach package,$(wildcard packages/*),--editable $(package))
 	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv src $(wildcard packages/*/src) || true

@@ -1,9 +1,11 @@
 """The lock: one file that fits the dependencies of both distributions, on each Python that they are for, with and without GPUs."""
 
+import os
 import platform
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib import metadata
@@ -111,6 +113,26 @@ def test_everything_installs_this_lock_on_a_python_that_it_is_for() -> None:
         line for line in yaml.safe_load((ROOT / "envs" / "xlgrid.yaml").read_text())["dependencies"] if "=" in line
     ]
     assert image in PYTHONS and conda.removeprefix("python=") in PYTHONS
+
+
+@pytest.mark.parametrize("has_uv", [True, False])
+def test_uv_installs_the_lock_where_it_is_at_hand_and_pip_elsewhere(has_uv: bool, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("envs", "packages", "pyproject.toml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    make, uv = shutil.which("make"), tmp_path / "uv"
+    assert make
+    if has_uv:
+        uv.touch(0o755)
+    rest = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")} | {"PATH": str(tmp_path)}
+    command = [make, "--dry-run", ".venv/installed", f"PYTHON={sys.executable}"]
+    printed = subprocess.run(command, cwd=tmp_path, env=rest, capture_output=True, text=True, check=True).stdout
+    lines = [line.strip() for line in printed.replace("\\\n", " ").splitlines() if "envs/lock.txt" in line]
+    [install] = [" ".join(line.split()) for line in lines]
+    pip = ".venv/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps -r envs/lock.txt"
+    by_uv = f"{uv} pip install --quiet --python .venv/bin/python --no-deps -r envs/lock.txt || "
+    assert install == (by_uv if has_uv else "") + pip
+    assert ("--upgrade-deps" in printed) is not has_uv
 
 
 def interpreters(version: str) -> Iterator[str]:

@@ -40,13 +40,16 @@ from xlgrid.training.results import packages, write_record, write_tensors
 from xlgrid.training.schedule import learning_rate
 from xlgrid.training.signals import Stopped, signals
 from xlgrid.training.state import say
+from xlgrid.training.taken import Taken
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
 # The attributes of a `Loop` that a step changes, besides the weights and the optimiser.
-PROGRESS = ("step", "limit", "first_loss", "losses", "curve", "best", "best_step", "best_score")
+PROGRESS = ("step", "limit", "first_loss", "losses", "curve", "best", "best_step", "best_score", "steps_in_fp32")
+# A run in bf16 with a larger share of steps in fp32 says so at its end.
+MANY_IN_FP32 = 0.01
 
 
 def train(
@@ -118,6 +121,8 @@ class Loop:
         first: Path | None = None,
         tokenizer: Path | None = None,
     ) -> None:
+        import torch
+
         self.clock = Clock()
         self.recipe, self.settings, self.encoder, self.folder = recipe, recipe.training, encoder, folder
         recipe.check_runs(start, first)
@@ -148,7 +153,14 @@ class Loop:
         self.curve: list[dict[str, float]] = []
         self.best: dict[str, torch.Tensor] = {}
         self.best_step = self.best_score = -1.0
+        # The steps whose losses have not been read, the first of them first.
+        self.taken: list[Taken] = []
+        # Whether one of them was not finite: 1 or 0, on the device.
+        self.failed = torch.zeros((), device=self.device)
+        # The number of steps that were not finite in bf16, and were taken again in fp32.
+        self.steps_in_fp32 = 0
         self.resume()
+        self.progress = Progress(self.step, self.steps)
         # All processes wait here, so that none writes files while another still looks for files of an earlier training.
         self.processes.sums({"ready": 1.0})
 
@@ -245,7 +257,6 @@ class Loop:
         due = {round(self.steps * (number + 1) / count) for number in range(count)}
         ahead = schedule.stream(self.train, self.settings, self.recipe.seed, self.plan, self.step)
         saved = time.monotonic()
-        progress = Progress(self.step, self.steps)
         self.model.train()
 
         def check() -> None:
@@ -261,6 +272,8 @@ class Loop:
             if self.step in due and (not self.curve or self.curve[-1]["step"] < self.step):
                 self.evaluate(check)
             # A resumed run may write a checkpoint again, with the same bytes.
+            if self.step in self.settings.checkpoints:
+                self.settle()
             if self.step in self.settings.checkpoints and self.processes.writes:
                 write_tensors(deltas.checkpoint_path(self.folder, self.step), self.recipe, self.trained())
             if self.step == self.steps:
@@ -269,25 +282,36 @@ class Loop:
             if time.monotonic() - saved >= self.settings.checkpoint_seconds:
                 self.save()
                 saved = time.monotonic()
-            chosen = next(ahead)
-            losses = self.advance(chosen)
-            rate = self.optimiser.param_groups[0]["lr"]
-            progress.add(self.step, losses, int(self.train.lengths[chosen].sum()), rate)
+            self.advance(next(ahead))
 
-    def advance(self, chosen: Ints) -> dict[str, float]:
-        """Take one optimiser step on the examples `chosen`, and return their losses by name."""
+    def advance(self, chosen: Ints) -> None:
+        """Take one optimiser step on the examples `chosen`, and read the numbers of the step before it.
+
+        Raises:
+            FloatingPointError: the loss or the gradient of the step before is not finite.
+        """
+        self.take_step(chosen)
+        # Several processes exchange numbers in each step, so that their hosts wait in any case.
+        self.settle(unread=1 if self.processes.count == 1 else 0)
+
+    def take_step(self, chosen: Ints) -> None:
+        """Take one optimiser step on the examples `chosen`.
+
+        If its loss or its gradient is not finite, the weights and the optimiser stay as they are, in this step and in
+        all later ones, until `settle` has seen it.
+        """
+        import torch
+
         rate = learning_rate(self.settings, self.step, self.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
         losses = self.differentiate(chosen)
-        loss, norm = sum(losses.values()), clip(self.weights, self.settings.clip)
-        if not (np.isfinite(loss) and np.isfinite(norm)):
-            raise FloatingPointError(
-                f"the loss is {loss:g} and the gradient norm {norm:g} at step {self.step + 1} of {self.steps}, "
-                f"learning rate {rate:.3g}: nothing is saved; lower `lr`, lengthen `warmup`, or set `precision: fp32`, "
-                "and run again"
-            )
+        norm = clip(self.weights, self.settings.clip).double().to(self.device)
+        numbers = torch.stack([*losses.values(), norm])
+        self.failed = torch.maximum(self.failed, 1 - torch.isfinite(numbers).all().float())
+        # With this attribute, which torch.amp.GradScaler sets, too, a fused optimiser changes nothing if it is 1.
+        self.optimiser.found_inf = self.failed  # type: ignore[attr-defined]
         try:
             self.optimiser.step()
         except (RuntimeError, MemoryError) as error:
@@ -300,13 +324,51 @@ class Loop:
                 "not help: use a larger GPU, a smaller encoder, or a method that trains fewer weights; "
                 f"torch says: {error}"
             ) from error
-        self.losses = added(self.losses, losses)
-        self.first_loss = self.first_loss if self.step else loss
+        self.taken.append(Taken.of(self.step, chosen, rate, tuple(losses), numbers))
         self.step += 1
-        return losses
 
-    def differentiate(self, chosen: Ints) -> dict[str, float]:
-        """Compute the gradients of the weights on the examples `chosen`, and return the losses by name.
+    def settle(self, unread: int = 0) -> None:
+        """Read the losses of the steps taken so far, but for the last `unread` ones. Nothing is saved before.
+
+        A step in bf16 that is not finite is taken again in fp32, with the same random numbers, and so are the steps
+        after it, in bf16.
+
+        Raises:
+            FloatingPointError: the loss or the gradient of a step is not finite in fp32.
+        """
+        while len(self.taken) > unread:
+            first, *later = self.taken
+            losses, norm = first.read()
+            loss = sum(losses.values())
+            if np.isfinite(loss) and np.isfinite(norm):
+                self.taken = later
+                self.losses = added(self.losses, losses)
+                self.first_loss = self.first_loss if first.number else loss
+                tokens = int(self.train.lengths[first.chosen].sum())
+                self.progress.add(first.number + 1, losses, tokens, first.rate)
+                continue
+            at = f"step {first.number + 1} of {self.steps}"
+            if not self.bf16:
+                raise FloatingPointError(
+                    f"the loss is {loss:g} and the gradient norm {norm:g} at {at}, "
+                    f"learning rate {first.rate:.3g}: nothing is saved; lower `lr`, lengthen `warmup`, or set `precision: fp32`, "
+                    "and run again"
+                )
+            if not self.steps_in_fp32:
+                say(f"{at} is not finite in bf16, and is taken again in fp32, as later steps like it will be")
+            self.steps_in_fp32 += 1
+            self.step, self.taken, self.failed = first.number, [], self.failed.zero_()
+            self.bf16 = False
+            try:
+                self.take_step(first.chosen)
+                self.settle()
+            finally:
+                self.bf16 = True
+            for each in later:
+                self.take_step(each.chosen)
+
+    def differentiate(self, chosen: Ints) -> "dict[str, torch.Tensor]":
+        """Compute the gradients of the weights on the examples `chosen`, and return the losses by name, on the device.
 
         The weights have no gradients before. If memory runs out, the method halves `limit` and tries again.
 
@@ -347,7 +409,7 @@ class Loop:
             parts = [p for share in shares for p in batches.cut(self.train.lengths, share, self.limit or sys.maxsize)]
         return parts
 
-    def accumulate(self, parts: list[Ints]) -> dict[str, float]:
+    def accumulate(self, parts: list[Ints]) -> "dict[str, torch.Tensor]":
         """Add the gradients of a batch to the gradients of the weights, part by part; return the losses by name."""
         import torch
 
@@ -377,7 +439,9 @@ class Loop:
             torch.stack([*shares.values()]).sum().backward()
             losses = {name: losses[name] + share.detach().double() for name, share in shares.items()}
         self.processes.add_gradients([*self.weights.values()])
-        return self.processes.sums({name: float(loss) for name, loss in losses.items()})
+        summed = torch.stack([*losses.values()])
+        self.processes.add_up(summed)
+        return dict(zip(losses, summed, strict=True))
 
     def seeds(self, part: int) -> list[int]:
         """Two seeds for the random numbers of a part of this step: one for its batch, one for the model."""
@@ -386,6 +450,7 @@ class Loop:
 
     def evaluate(self, check: Any) -> None:
         """Score the dev sets, add a line to the curve, and update the weights that the run stores, as `keep` says."""
+        self.settle()
         steps = self.step - (int(self.curve[-1]["step"]) if self.curve else 0)
         line = {
             "step": self.step,
@@ -435,7 +500,12 @@ class Loop:
         return {name: p.detach().cpu().clone() for name, p in self.kept().items()}
 
     def save(self) -> None:
-        """Write the state, atomically."""
+        """Write the state, atomically.
+
+        Raises:
+            FloatingPointError: for the same reasons as in `settle`; the last state stays.
+        """
+        self.settle()
         if not self.processes.writes:
             return
         values = {name: getattr(self, name) for name in PROGRESS}
@@ -463,7 +533,8 @@ class Loop:
                 parameter.copy_(saved["weights"][name])
         self.optimiser.load_state_dict(saved["optimiser"])
         for name in PROGRESS:
-            setattr(self, name, saved[name])
+            # Earlier versions did not count the steps in fp32.
+            setattr(self, name, saved.get(name, getattr(self, name)))
         self.clock.add(saved)
         # After an error about memory, the user may have lowered `micro_batch_tokens`.
         self.limit = min(filter(None, (self.limit, self.settings.micro_batch_tokens)), default=None)
@@ -474,6 +545,11 @@ class Loop:
         """Write the results and remove the state."""
         if not self.processes.writes:
             return
+        if self.steps_in_fp32 > MANY_IN_FP32 * self.steps:
+            say(
+                f"warning: {self.steps_in_fp32:,} of {self.steps:,} steps were not finite in bf16, and were taken again in "
+                "fp32: lower `lr`, lengthen `warmup`, or set `precision: fp32`"
+            )
         self.write(self.details())
         state.remove(self.folder)
 
@@ -496,6 +572,7 @@ class Loop:
                 for name in dict.fromkeys(name for chance in chances for name in chance)
             },
             "steps": self.steps,
+            **({"steps_in_fp32": self.steps_in_fp32} if self.bf16 else {}),
             # This is less than the recipe's value if memory ran out.
             "micro_batch_tokens": self.limit,
             "n_train": self.train.examples,

@@ -104,7 +104,7 @@ class Pretraining(loop.Loop):
     def trains(self, name: str) -> bool:
         return self.scratch.trains_weight(name)
 
-    def differentiate(self, chosen: Ints) -> dict[str, float]:
+    def differentiate(self, chosen: Ints) -> "dict[str, torch.Tensor]":
         losses = super().differentiate(chosen)
         self.scratch.complete_gradients(self.weights)
         return losses

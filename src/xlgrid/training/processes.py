@@ -57,7 +57,7 @@ class Processes:
         import torch
 
         vector = torch.tensor([*numbers.values()], dtype=torch.float64, device=self.device)
-        self._add_up(vector)
+        self.add_up(vector)
         return dict(zip(numbers, vector.tolist(), strict=True))
 
     def from_first(self, compute: Callable[[], str]) -> str:
@@ -85,13 +85,15 @@ class Processes:
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in weights]
         has_gradient = torch.tensor([float(each.grad is not None) for each in weights], device=self.device)
         flat = torch.cat([*(gradient.flatten() for gradient in gradients), has_gradient])
-        self._add_up(flat)
+        self.add_up(flat)
         *summed, counted = flat.split([*(each.numel() for each in weights), len(weights)])
         for weight, gradient, number in zip(weights, summed, counted.tolist(), strict=True):
             weight.grad = gradient.view_as(weight) if number else None
 
-    def _add_up(self, tensor: "torch.Tensor") -> None:
-        """Replace a tensor by its sum over all processes."""
+    def add_up(self, tensor: "torch.Tensor") -> None:
+        """Replace a tensor by its sum over all processes. All processes have to call this together."""
+        if self.count == 1:
+            return
         import torch
 
         self._exchange(torch.distributed.all_reduce, tensor)

@@ -36,6 +36,7 @@ from xlgrid.training import processes
 from xlgrid.training.loop import Loop, Stopped, learning_rate, train
 from xlgrid.training.recipe import Recipe, Training
 from xlgrid.training.state import INPUTS
+from xlgrid.training.taken import Taken
 
 RESULTS = ("delta.safetensors", "run.json", "curve.jsonl")
 # Trains in a process that kills itself at given optimiser steps, as a node that dies would.
@@ -616,6 +617,96 @@ def test_a_loss_that_is_not_finite_ends_the_run_without_a_result(encoder: Path, 
     with pytest.raises(FloatingPointError, match=r"at step 2 of 30, learning rate .*lower `lr`"):
         train(recipe(lr=1e30, clip=1e30), encoder, [tokens], [tokens], tmp_path)
     assert not [name for name in RESULTS if (tmp_path / name).exists()]
+
+
+def spoilt(monkeypatch: pytest.MonkeyPatch, steps: set[int], only: Callable[[Loop], bool]) -> None:
+    """Let the loss and the gradient of these steps, from 0, be NaN in loops for which `only` is true."""
+    differentiate = Loop.differentiate
+
+    def spoil(loop: Loop, chosen: batches.Ints) -> dict[str, torch.Tensor]:
+        losses = differentiate(loop, chosen)
+        if loop.step not in steps or not only(loop):
+            return losses
+        for weight in loop.weights.values():
+            if weight.grad is not None:
+                weight.grad.fill_(math.nan)
+        return {name: loss * math.nan for name, loss in losses.items()}
+
+    monkeypatch.setattr(Loop, "differentiate", spoil)
+
+
+def test_a_step_is_read_when_the_next_one_is_taken_and_before_anything_is_saved(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU then never waits for its host, and what is saved is finite."""
+    done: list[str] = []
+
+    def noted(owner: Any, name: str, say: Callable[..., str]) -> None:
+        whole = getattr(owner, name)
+
+        def note(self: Any, *args: Any, **kwargs: Any) -> Any:
+            done.append(say(self))
+            return whole(self, *args, **kwargs)
+
+        monkeypatch.setattr(owner, name, note)
+
+    noted(Loop, "take_step", lambda loop: f"take {loop.step}")
+    noted(Taken, "read", lambda taken: f"read {taken.number}")
+    noted(Loop, "score", lambda loop: "evaluate")
+    train(recipe(steps=4, evaluations=2, checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
+    half = ["take 0", "take 1", "read 0", "read 1", "evaluate"]
+    assert done == [*half, *(word.replace("0", "2").replace("1", "3") for word in half)]
+
+
+@pytest.mark.parametrize("at", [3, 5, 29])
+def test_a_loss_that_is_not_finite_is_of_its_step_and_is_not_saved(
+    at: int, encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoilt(monkeypatch, {at}, lambda loop: True)
+    loop = Loop(recipe(checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
+    with pytest.raises(FloatingPointError, match=f"the loss is nan and the gradient norm nan at step {at + 1} of 30"):
+        loop.go([])
+    with pytest.raises(FloatingPointError, match=f"at step {at + 1} of 30"):
+        loop.save()
+    assert remains(tmp_path) == []
+    assert all(weight.isfinite().all() for weight in loop.weights.values())
+
+
+@pytest.mark.parametrize("at", [{3}, {3, 4}, {5}, {0, 29}], ids=str)
+def test_a_step_that_is_not_finite_in_bf16_is_taken_again_in_fp32(
+    at: set[int], encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.setattr(loop_module, "uses_bf16", lambda device, precision: precision == "bf16")
+    run_recipe = recipe(precision="bf16", dropout=0.1)
+    differentiate = Loop.differentiate
+
+    def with_some_in_fp32(loop: Loop, chosen: batches.Ints) -> dict[str, torch.Tensor]:
+        loop.bf16 = loop.step not in at
+        losses = differentiate(loop, chosen)
+        loop.bf16 = True
+        return losses
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Loop, "differentiate", with_some_in_fp32)
+        train(run_recipe, encoder, [tokens], [tokens], tmp_path / "expected")
+    spoilt(monkeypatch, at, lambda loop: loop.bf16)
+    capfd.readouterr()
+    train(run_recipe, encoder, [tokens], [tokens], tmp_path / "run")
+    assert result(tmp_path / "run") == result(tmp_path / "expected")
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["steps_in_fp32"] == len(at)
+    messages = capfd.readouterr().err
+    assert messages.count("is taken again in fp32") == 1
+    assert f"warning: {len(at)} of 30 steps were not finite in bf16" in messages
+
+
+def test_a_step_that_is_not_finite_in_fp32_either_ends_the_run(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_module, "uses_bf16", lambda device, precision: True)
+    spoilt(monkeypatch, {3}, lambda loop: True)
+    with pytest.raises(FloatingPointError, match="at step 4 of 30"):
+        train(recipe(precision="bf16", checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
+    assert remains(tmp_path) == []
 
 
 @pytest.mark.slow
