@@ -130,8 +130,4 @@ def recipe(wildcards):
 
 
 def everything(wildcards):
-    plan = PLANS[plans.study_path(SETTINGS.study).stem]
-    page = Report(plan.study.name).path
-    # All cells and runs are named here, so that Snakemake makes them again if they were deleted, even if no exhibit
-    # needs them.
-    return [page, *(cell.path for cell in plan.cells), *(run.delta for run in sorted(plan.runs))]
+    return plans.everything(PLANS[plans.study_path(SETTINGS.study).stem])

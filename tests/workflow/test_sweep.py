@@ -91,6 +91,13 @@ def test_nothing_is_made_again(built: Path) -> None:
     assert planned(built, REPORT) == {}
 
 
+def test_a_choice_that_was_deleted_is_made_again_with_the_study(built: Path) -> None:
+    (built / CHOICE).rename(built / "aside")
+    jobs = planned(built, "--config", "study=first")
+    (built / "aside").rename(built / CHOICE)
+    assert (jobs["choose"], jobs["take_winner"], jobs["train"]) == (1, 1, 1)
+
+
 def test_a_further_value_that_fails_trains_alone_and_leaves_the_choice_open(built: Path) -> None:
     study = swept()
     study["sweep"][0]["set"]["lr"] = [*LRS, DIVERGES]

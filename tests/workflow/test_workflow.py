@@ -1,7 +1,7 @@
 """The real Snakemake on a study of a minute: what is built, what is built again, and what is refused."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ def test_a_second_run_has_nothing_to_do(finished: Path) -> None:
 @contextmanager
 def without(path: Path) -> Iterator[None]:
     """The project as if `path` had been deleted."""
-    aside = path.with_name("aside")
+    aside = path.with_name(f"{path.name}-aside")
     path.rename(aside)
     try:
         yield
@@ -47,6 +47,36 @@ def test_a_deleted_result_is_made_again_for_what_was_made_from_it(
     """Snakemake by itself would have nothing to do. Encoders, which are large, may be deleted."""
     with without(finished / "results/demo" / deleted):
         assert {*planned(finished, f"results/demo/{target}")} == expected
+
+
+@pytest.mark.parametrize(
+    ("deleted", "expected"),
+    [
+        ("exhibits/ner-full-ft.svg", {"figure"}),
+        ("summary.csv", set()),
+        ("runs/ner/mini-xlmr/full-ft/qa1/seed1/run.json", {"train", "evaluate", "table", "figure"}),
+        ("encoders/mini-xlmr/config.json", {"pretrain", "train", "evaluate", "table", "figure"}),
+    ],
+)
+def test_a_file_that_was_deleted_is_made_again_with_the_study(finished: Path, deleted: str, expected: set[str]) -> None:
+    with without(finished / "results/demo" / deleted):
+        assert {*planned(finished)} == {"all", "report_notebook", "report_html", *expected}
+
+
+def test_encoders_tokens_and_data_may_be_deleted_to_save_disk(finished: Path) -> None:
+    with ExitStack() as stack:
+        for folder in ("encoders/mini-xlmr", "tokens", "data", "text", "tokenizers"):
+            stack.enter_context(without(finished / "results/demo" / folder))
+        assert planned(finished) == {}
+
+
+def test_a_study_without_some_of_its_pages_is_whole_again(finished: Path) -> None:
+    missing = [finished / "results/demo" / name for name in ("exhibits/ner-full-ft.tex", "summary.csv")]
+    for path in missing:
+        path.unlink()
+    succeeds(finished, "snakemake --profile laptop")
+    assert all(path.exists() for path in missing)
+    assert planned(finished) == {}
 
 
 def test_a_deleted_run_is_trained_again_and_its_cells_evaluated(finished: Path) -> None:

@@ -1,7 +1,7 @@
 """Count the parameters that a method trains and stores on an encoder, without loading weights."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.heads import Head
 from xlgrid.heads.families import layer_of, module_of
@@ -121,13 +121,14 @@ def count(
     )
 
 
-def attention_work(config: "PreTrainedConfig", length: float) -> float:
+def attention_work(sizes: Any, length: float) -> float:
     """The floating-point operations per token of the attention scores in a forward pass through all layers.
 
     They are the product of queries and keys and the product of weights and values, which use no parameters. Training
     takes three times as many.
 
     Args:
+        sizes: a configuration, or another object with `num_hidden_layers` and `hidden_size`.
         length: the number of tokens of an input.
     """
-    return 4.0 * config.num_hidden_layers * config.hidden_size * length
+    return 4.0 * sizes.num_hidden_layers * sizes.hidden_size * length

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from xlgrid.models.parameters import Count, attention_work, count
+from xlgrid.models.parameters import Count, attention_work
+from xlgrid.plan.counts import Sizes, counted
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.sizes import DataSizes
 from xlgrid.products.encode import Encoder, Tokens
@@ -96,7 +97,7 @@ class Estimate:
     def __init__(self, plan: Plan, speed: Speed = A100) -> None:
         self.plan, self.study, self.speed, self.sizes = plan, plan.study, speed, DataSizes(plan)
         self._costs: dict[Run | Cell, Cost] = {}
-        self._models: dict[tuple[object, ...], tuple[Count, Any]] = {}
+        self._models: dict[tuple[object, ...], tuple[Count, Sizes]] = {}
 
     def exhibits(self) -> dict[str, Cost]:
         """Exhibit -> the cost of the runs and cells that it needs. Runs that two exhibits share count in both."""
@@ -104,7 +105,7 @@ class Estimate:
         for name, exhibit in self.study.exhibits.items():
             shown = exhibit.cells(self.plan.cells, self.study.facts)
             others = map(self.plan.owned, exhibit.products(self.plan.cells))
-            runs = (each for other in others for each in self.plan.rests_on(other) if isinstance(each, Run))
+            runs = (each for each in self.plan.rests_on(*others) if isinstance(each, Run))
             needed = dict.fromkeys([*self.plan.runs_of(shown), *runs])
             costs[name] = total(map(self.of, self._own(needed) + self._own(shown)))
         return costs
@@ -158,9 +159,9 @@ class Estimate:
         return self._priced(made, self.study.recipe(*run[1:]).training, work, evaluated)
 
     def _work(self, run: Run, length: float) -> Work:
-        counted, config = self._model(run)
-        attention = attention_work(config, length)
-        return Work(counted.training + 3 * attention, counted.evaluation + attention)
+        parameters, sizes = self._model(run)
+        attention = attention_work(sizes, length)
+        return Work(parameters.training + 3 * attention, parameters.evaluation + attention)
 
     def _training(
         self, settings: Training, train: list[Tokens], dev: list[Tokens], work: Work, stored: float, options: Options
@@ -197,12 +198,13 @@ class Estimate:
         tokenizer, parts = study.tokenizer_of(encoder), study.encoders[encoder].parts.items()
         train = [Tokens(study.name, task, tokenizer, part, "train") for part, task in parts]
         dev = [replace(tokens, split="dev") for tokens in train]
-        config = self.study.encoders[encoder].planned_configuration(self.plan, encoder)
+        options: Options = {}
+        of_model = self.plan, encoder, head, 0, recipe.base, options
         # The evaluation on dev sets does not use the additional objectives of the architecture.
-        plain = count(config, head, 0, recipe.base, {}, pretraining=True)
-        whole = count(config, head, 0, recipe.base, {}, pretraining=True, extend=scratch.install) if scratch else plain
-        attention = attention_work(config, self.sizes.length(recipe.task))
-        output = config.hidden_size * config.vocab_size
+        plain, sizes = counted(*of_model, pretraining=True)
+        whole = counted(*of_model, pretraining=True, scratch=scratch)[0] if scratch else plain
+        attention = attention_work(sizes, self.sizes.length(recipe.task))
+        output = sizes.hidden_size * sizes.vocab_size
         work = plain.training + 3 * attention
         if scratch:
             uncounted = scratch.uncounted_work(3 * attention, output, settings.tlm)
@@ -246,18 +248,23 @@ class Estimate:
         """The parameters of a run's model."""
         return self._model(run)[0]
 
-    def _model(self, run: Run) -> tuple[Count, Any]:
-        """The parameters of a run's model, and its configuration."""
+    def _model(self, run: Run) -> tuple[Count, Sizes]:
+        """The parameters of a run's model, and the sizes of its encoder."""
         tokenizer, task = run.tokenizer(self.plan), self.study.tasks[run.task]
         kind, head = task.task, task.task.head.of(task.options)
         encoder = run.encoder_in(self.study).encoder
         place = encoder, tokenizer, head, len(kind.labels), run.method
         if place not in self._models:
-            entry, method = self.study.encoders[encoder], self.study.methods[run.method]
-            config = entry.planned_configuration(self.plan, encoder)
-            if tokenizer != self.study.tokenizer_of(encoder):
-                config.vocab_size = self.study.all_tokenizers[tokenizer].most_entries or config.vocab_size
-            is_new = bool(run.new_tokenizer(self.plan))
-            counted = count(config, head, len(kind.labels), method.base, method.options, is_new)
-            self._models[place] = counted, config
+            method = self.study.methods[run.method]
+            is_own = tokenizer == self.study.tokenizer_of(encoder)
+            self._models[place] = counted(
+                self.plan,
+                encoder,
+                head,
+                len(kind.labels),
+                method.base,
+                method.options,
+                entries=None if is_own else self.study.all_tokenizers[tokenizer].most_entries,
+                embeddings=bool(run.new_tokenizer(self.plan)),
+            )
         return self._models[place]

@@ -23,8 +23,8 @@ def explain(plan: "Plan", path: str) -> str | None:
 
 
 def _exhibit_files(plan: "Plan") -> list[str]:
-    exhibits = {Exhibit(plan.study.name, name): exhibit for name, exhibit in plan.study.exhibits.items()}
-    return [product.file(suffix) for product, exhibit in exhibits.items() for suffix in exhibit.suffixes]
+    study = plan.study
+    return [file for name in study.exhibits for file in Exhibit(study.name, name).outputs(study)]
 
 
 def _nothing_makes(plan: "Plan", path: str) -> str:

@@ -35,13 +35,13 @@ class Plan:
     Attributes:
         ancestors: the plans of the studies that this one extends; each comes after the studies that it extends itself.
         path: the file of the study; None if the study is not from a file.
-        chains: the cache of `rests_on`.
     """
 
     study: "Study"
     ancestors: tuple["Plan", ...] = ()
     path: Path | None = None
-    chains: dict[Product, list[Product]] = field(default_factory=dict, repr=False)
+    _made_from: dict[Product, list[Product]] = field(default_factory=dict, repr=False)
+    _of_file: dict[str, Product | None] = field(default_factory=dict, repr=False)
     _owned: dict[Product, Product] = field(default_factory=dict, repr=False)
     _equal: dict[tuple[str, "Hashable"], bool] = field(default_factory=dict, repr=False)
 
@@ -91,15 +91,18 @@ class Plan:
     @cached_property
     def products(self) -> list[Product]:
         """The report and everything from which it is made: one product for each job, each after its inputs."""
+        return [*self.rests_on(*self.runs, *self.cells, *self.shown, *self.encoders_read), *self.pages]
+
+    @property
+    def pages(self) -> list[Product]:
+        """The report, and the exhibits, comparisons and verdicts in it, each after its inputs."""
         study = self.study
-        results: list[Product] = [*self.runs, *self.cells, *self.shown, *self.encoders_read]
-        products = dict.fromkeys(product for result in results for product in self.rests_on(result))
         exhibits = [Exhibit(study.name, name) for name in study.exhibits]
         comparisons = [
             PublishedExhibit(study.name, name) for name, exhibit in study.exhibits.items() if exhibit.is_compared
         ]
         claims = [Claims(study.name)] if study.claims else []
-        return [*products, *exhibits, *comparisons, *claims, Summary(study.name), Report(study.name)]
+        return [*exhibits, *comparisons, *claims, Summary(study.name), Report(study.name)]
 
     @cached_property
     def needed(self) -> list[Product]:
@@ -108,7 +111,7 @@ class Plan:
         If runs differ only by their seed, the list has the inputs of one of them.
         """
         cells = {cell._replace(seed=0): cell for cell in self.cells}.values()
-        return list(dict.fromkeys(product for each in (*cells, *self.encoders_read) for product in self.rests_on(each)))
+        return self.rests_on(*cells, *self.encoders_read)
 
     @cached_property
     def results(self) -> frozenset[Run | Cell]:
@@ -186,18 +189,33 @@ class Plan:
         counts.pop(self.study.name, None)
         return "; ".join(f"{' and '.join(of_kinds)} are those of {study}" for study, of_kinds in counts.items())
 
-    def rests_on(self, product: Product) -> list[Product]:
-        """The product and everything from which it is made: one product for each job, each after its inputs."""
+    def rests_on(self, *products: Product) -> list[Product]:
+        """Products and everything from which they are made: one product for each job, each after its inputs."""
+        found: dict[Product, None] = {}
+
+        def add(product: Product) -> None:
+            if product not in found:
+                for needed in self.made_from(product):
+                    add(needed)
+                found[product] = None
+
+        for product in products:
+            add(product.of_job(self.study))
+        return [*found]
+
+    def made_from(self, product: Product) -> list[Product]:
+        """The products that are inputs of a product: one product for each job, in the order of the inputs."""
         product = product.of_job(self.study)
-        if product not in self.chains:
-            chain: dict[Product, None] = {}
-            for file in flat(product.inputs(self)):
-                # The `path` of an encoder may be in results/, without being a product of this plan.
-                if (
-                    (needed := product_of(file))
-                    and needed.under(self.study.name).is_in(self)
-                    and self.owned(needed) == needed
-                ):
-                    chain |= dict.fromkeys(self.rests_on(needed))
-            self.chains[product] = [*chain, product]
-        return self.chains[product]
+        if product not in self._made_from:
+            needed = filter(None, map(self._job_of, flat(product.inputs(self))))
+            self._made_from[product] = [*dict.fromkeys(needed)]
+        return self._made_from[product]
+
+    def _job_of(self, file: str) -> Product | None:
+        """The product that represents the job that makes an input; None for a file that no job of this plan makes."""
+        if file not in self._of_file:
+            product = product_of(file)
+            # The `path` of an encoder may be in results/, without being a product of this plan.
+            is_made = product and product.under(self.study.name).is_in(self) and self.owned(product) == product
+            self._of_file[file] = product.of_job(self.study) if product and is_made else None
+        return self._of_file[file]

@@ -223,6 +223,21 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     return wanted.inputs(plan)
 
 
+def everything(plan: Plan) -> list[str]:
+    """The files that Snakemake makes, or makes again, if no file is named.
+
+    They are all files of results and pages, and of each other product of which some files, but not all, exist. A user
+    may delete whole encoders, tokens and data, from which all results are made already, to save disk.
+    """
+    results = *map(plan.owned, plan.choices), *plan.runs, *plan.cells, *plan.shown, *plan.pages
+    files = [file for result in results for file in result.outputs(plan.study)]
+    for product in plan.needed:
+        outputs = product.outputs(plan.study)
+        if 0 < sum(map(os.path.exists, outputs)) < len(outputs):
+            files += outputs
+    return files
+
+
 def lacks_results(wanted: Product, files: Inputs) -> bool:
     """Whether an exhibit, claims or a report exists, but some results from which it was made do not.
 

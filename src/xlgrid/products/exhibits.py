@@ -42,6 +42,9 @@ class Exhibit(Product):
     def settings(self, study: "Study") -> Settings:
         return {"settings": study.exhibit(self.exhibit).settings(study)}
 
+    def outputs(self, study: "Study") -> list[str]:
+        return [self.file(suffix) for suffix in study.exhibit(self.exhibit).suffixes]
+
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:
         exhibits = study.exhibits.items()
@@ -62,6 +65,9 @@ class PublishedExhibit(Exhibit):
     files = COMPARISON
     rules = ("published",)
     compares = True
+
+    def outputs(self, study: "Study") -> list[str]:
+        return Product.outputs(self, study)
 
     @classmethod
     def makers(cls, study: "Study") -> Mapping[str, Iterable[str]]:

@@ -169,6 +169,10 @@ class Product(Templated):
         folder = f"results/{plan.study.name}/"
         return any(file.startswith(folder) for file in flat(self.inputs(plan)))
 
+    def outputs(self, study: "Study") -> list[str]:
+        """The paths of all files of the product."""
+        return [self.file(name) for name in self.files]
+
     def of_job(self, study: "Study") -> Self:
         """The product that represents all products that one job makes with this one."""
         return self

@@ -137,6 +137,8 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
     files = {f"{at}/{name}" for root in roots for at, _, names in os.walk(root, followlinks=True) for name in names}
     jobs = ledger.read(folder, files)
     checked: dict[str, Failure | None] = {}
+    # Product -> the first failed job among its own and those of the products from which it is made.
+    first: dict[Product, Failure | None] = {}
 
     def job_failure(target: str, log: str) -> Failure | None:
         job = jobs.get(target)
@@ -157,8 +159,11 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
             error = Error("it ended without a message: was it killed?")
         return Failure(target, error.message, log, damaged=error.damaged) if error.message else None
 
-    def first_failure(result: Cell | Run) -> Failure | None:
-        return next(filter(None, map(product_failure, plan.rests_on(result))), None)
+    def first_failure(product: Product) -> Failure | None:
+        if product not in first:
+            earlier = map(first_failure, plan.made_from(product))
+            first[product] = next(filter(None, earlier), None) or product_failure(product)
+        return first[product]
 
     def product_failure(product: Product) -> Failure | None:
         target = product.path

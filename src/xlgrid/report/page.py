@@ -137,7 +137,7 @@ def read_preparation(plan: Plan, root: Path = Path()) -> pd.DataFrame:
 
     The columns are `study` (which ran the job), `stage` and `seconds` (measured by Snakemake).
     """
-    used = dict.fromkeys(product for cell in plan.cells for product in plan.rests_on(cell))
+    used = plan.rests_on(*plan.cells)
     measured = [product.benchmark(plan.study) for product in used if not isinstance(product, Run | Cell)]
     jobs = [
         {"study": job.study, "stage": job.stage, "seconds": float(pd.read_csv(root / job.path, sep="\t")["s"].sum())}

@@ -266,6 +266,13 @@ class _WithTokenizer(EncoderEntry):
         tokenizer = plan.study.all_tokenizers[self.tokenizer_of(plan.study, name)]
         return self.configuration(plan.owned(Encoder(plan.study.name, name)).folder, tokenizer.most_entries)
 
+    def basis(self, plan: "Plan", name: str) -> list[Any]:
+        """Everything on which `planned_configuration` depends: the entry, the tokenizer, and what folders state."""
+        tokenizer = plan.study.all_tokenizers[self.tokenizer_of(plan.study, name)]
+        folders = filter(None, (self.folder, plan.owned(Encoder(plan.study.name, name)).folder))
+        stated = [_read(Path(folder, file)) for folder in folders for file in ("config.json", "encoder.json")]
+        return [self.model_dump(mode="json"), tokenizer.most_entries, *stated]
+
     def problems(self, study: "Study", name: str) -> Iterator[str]:
         yield from super().problems(study, name)
         yield from among(f"encoders.{name}", "tokenizer", filter(None, [self.tokenizer]), study.all_tokenizers)
@@ -617,6 +624,9 @@ class _OfAnother(EncoderEntry):
 
     def planned_configuration(self, plan: "Plan", name: str) -> "PreTrainedConfig":
         return plan.study.encoders[self.of].planned_configuration(plan, self.of)
+
+    def basis(self, plan: "Plan", name: str) -> list[Any]:
+        return plan.study.encoders[self.of].basis(plan, self.of)
 
     def problems_of_use(self, study: "Study", name: str, grid: str) -> Iterator[str]:
         return study.encoders[self.of].problems_of_use(study, name, grid)

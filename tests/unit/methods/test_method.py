@@ -27,6 +27,7 @@ from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.methods import ALL_METHODS, METHODS, Method, make
 from xlgrid.models.deltas import kept, load_mlm_run
+from xlgrid.models.parameters import count
 
 # A base alone has its defaults.
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -259,7 +260,11 @@ def test_trainable_parameters_are_as_many_as_by_hand(base: str, kind: str) -> No
         pytest.skip("the package of the method counts its parameters in its own tests")
     assert base in counts(kind), f"count the parameters of {base} by arithmetic in `counts` of this file"
     model, method = installed(base, kind)
-    assert sum(p.numel() for name, p in model.named_parameters() if method.trains(name)) == counts(kind)[base]
+    trained = sum(p.numel() for name, p in model.named_parameters() if method.trains(name))
+    assert trained == counts(kind)[base]
+    head = kind.partition("-")[2]
+    counted = count(config_of(kind), HEADS[head], LABELS.get(head, 3), base.split()[0], OPTIONS.get(base, {}))
+    assert (counted.trained, counted.total) == (trained, sum(p.numel() for p in model.parameters()))
 
 
 @pytest.mark.parametrize("base", BASES)

@@ -215,6 +215,25 @@ def test_an_exhibit_lacks_a_cell_that_was_deleted() -> None:
     assert not workflow.lacks_results(plans["shown"].cells[0], {"tokens": "deleted"}), "a cell needs no tokens any more"
 
 
+def test_results_are_asked_for_with_all_their_files_and_encoders_if_only_some_exist() -> None:
+    Path("studies/shown.yaml").write_text(
+        STUDY + "exhibits: {scores: {kind: table, title: T, rows: [source], columns: target}}\n"
+    )
+    plan = workflow.load_plans(SETTINGS, ["results/shown/report.html"])["shown"]
+    results = {f"results/shown/exhibits/scores{suffix}" for suffix in (".csv", ".md", ".tex", ".html")}
+    results |= {"results/shown/summary.csv", "results/shown/report.html", *(cell.path for cell in plan.cells)}
+    results |= {run.file(name) for run in plan.runs for name in ("run.json", "delta.safetensors", "curve.jsonl")}
+    assert {*workflow.everything(plan)} == results, "encoders may be deleted"
+    files = [
+        Path("results/shown/encoders/tiny", name) for name in ("model.safetensors", "config.json", "tokenizer.json")
+    ]
+    files[0].parent.mkdir(parents=True)
+    for number, file in enumerate(files, 1):
+        file.touch()
+        damaged = {*map(str, files)} if number < len(files) else set()
+        assert {*workflow.everything(plan)} == results | damaged
+
+
 def test_the_rules_know_the_studies_that_a_study_extends() -> None:
     Path("studies/three.yaml").write_text("extends: two\ntraining: [{set: {steps: 5}}]\n")
     named = workflow.load_plans(SETTINGS, ["results/three/report.html"])

@@ -1,11 +1,16 @@
 """Every cell and run has a state, and a failed one a reason; the time that is left follows from those that are done."""
 
 import time
+from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from status_fixture import CELL, DONE, NOW, RESULT, RUN, RUN_LOG, bundle, failed, look, running, write
 
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
+from xlgrid.products import kinds
+from xlgrid.products.product import Inputs, Product
 from xlgrid.report import ledger, overview, status
 
 pytestmark = pytest.mark.usefixtures("tiny_project")
@@ -59,6 +64,25 @@ def test_a_failure_holds_up_the_runs_and_cells_that_rest_on_it_only() -> None:
         ("qa1", "qb1"),
         *(("qa2", target) for target in ("qa1", "qa2", "qb1")),
     }
+
+
+def test_each_product_is_asked_once_what_it_is_made_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the time would grow with the cells times the files on which each rests."""
+    asked: Counter[Product] = Counter()
+    for kind in kinds():
+        whole = kind.inputs
+
+        def counted(product: Product, plan: Plan, whole: Callable[..., Inputs] = whole) -> Inputs:
+            asked[product] += 1
+            return whole(product, plan)
+
+        monkeypatch.setattr(kind, "inputs", counted)
+    plan = load_plan("tiny")
+    asked.clear()
+    overview.look(plan, ledger.FOLDER)
+    overview.look(plan, ledger.FOLDER)
+    results = [product for product in plan.products if not product.shows_results]
+    assert {*asked} == {*results} and {*asked.values()} == {1}
 
 
 def test_jobs_of_the_study_that_is_extended_are_seen_even_if_no_run_or_cell_is_its_own() -> None:
