@@ -187,7 +187,11 @@ def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist(
     )
     lines = yaml.safe_load(block)
     profile = yaml.safe_load(text("slurm/profile.v9+.yaml"))
-    assert profile["set-resources"].keys() - {"attention", "label_data"} <= lines["set-resources"].keys() <= rules()
+    assert (
+        profile["set-resources"].keys() - {"attention", "label_data", "train_many"}
+        <= lines["set-resources"].keys()
+        <= rules()
+    )
     readme = text("packages/snakemake-executor-plugin-submitit/README.md")
     resource_names = {name for resources in lines["set-resources"].values() for name in resources}
     settings = {name.removeprefix("submitit-") for name in lines.keys() - {"set-resources"}}
