@@ -13,7 +13,12 @@ PROCESSES := $(shell nproc | awk '{ print ($$1 < 2) ? 2 : ($$1 > 8) ? 8 : $$1 }'
 # A test file runs in one process, because its tests share what its fixtures make.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist loadfile
 
+# On the CPU, on a machine with GPUs, too: the numbers of the demo and of tests are those of a CPU. `make demo CUDA_VISIBLE_DEVICES=0` takes
+# the first GPU.
+demo test-xlgrid test-fast: export CUDA_VISIBLE_DEVICES =
+
 demo: .venv/installed
+	@test -n "$(CUDA_VISIBLE_DEVICES)" || echo "All of it computes on the CPU (CUDA_VISIBLE_DEVICES is set to nothing)"
 	$(BIN)/snakemake --profile laptop
 	@echo "Open results/demo/report.html"
 
@@ -23,6 +28,7 @@ test: .venv/installed
 
 # Workflows begin, because one of them would leave cores idle at the end.
 test-xlgrid: .venv/installed
+	@test -n "$(CUDA_VISIBLE_DEVICES)" || echo "All tests compute on the CPU (CUDA_VISIBLE_DEVICES is set to nothing)"
 	$(PYTEST) --numprocesses $(PROCESSES) --no-loadscope-reorder -m "$(SELECT)" tests/workflow tests/unit
 
 # All tests, with those marked `thorough`, too: LaTeX, other Pythons, the container, the site, every combination of parts.

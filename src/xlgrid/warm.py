@@ -1,6 +1,7 @@
 """Imports the libraries of a command before a process forks to run the command.
 
-The workers of the submitit executor run each command in a fork.
+The workers of the submitit executor run each command in a fork, or evaluations one after another in the same fork
+(`xlgrid.cli.serve`).
 """
 
 from collections.abc import Mapping, Sequence

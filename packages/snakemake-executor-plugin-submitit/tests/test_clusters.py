@@ -627,7 +627,7 @@ def test_gpus_are_those_that_the_head_sees(monkeypatch: pytest.MonkeyPatch, visi
 
 def test_gpus_are_those_of_the_machine_where_nothing_hides_them(commands: Bin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    commands.answer("nvidia-smi", "0\n1\n")
+    commands.answer("nvidia-smi", "GPU 0: NVIDIA H100 (UUID: GPU-5d5ba0d6)\nGPU 1: NVIDIA H100 (UUID: GPU-6e6cb1e7)\n")
     assert devices() == ["0", "1"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "all")
     assert devices() == ["0", "1"]
@@ -635,6 +635,19 @@ def test_gpus_are_those_of_the_machine_where_nothing_hides_them(commands: Bin, m
     assert devices() == []
     commands.answer("nvidia-smi", error="no devices were found\n", code=6)
     assert devices() == []
+
+
+def test_a_gpu_that_is_divided_is_shared_out_by_its_instances(commands: Bin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    lines = [
+        "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)",
+        "  MIG 3g.20gb     Device  0: (UUID: MIG-7089d0f3-293f-58c9-8f8c-5ea666eedbde)",
+        "  MIG 1g.5gb      Device  1: (UUID: MIG-56c30729-347f-5dd6-8da0-c3cc59e969e0)",
+        "GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-8932f937-d72c-4106-c12f-20bd9faed9f6)",
+    ]
+    commands.answer("nvidia-smi", "\n".join(lines))
+    instances = ["MIG-7089d0f3-293f-58c9-8f8c-5ea666eedbde", "MIG-56c30729-347f-5dd6-8da0-c3cc59e969e0"]
+    assert devices() == [*instances, "1"]
 
 
 def test_births_tell_processes_apart() -> None:

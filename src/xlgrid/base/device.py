@@ -20,6 +20,9 @@ def default_device() -> "torch.device":
     import torch
 
     if torch.cuda.is_available():
+        # cuDNN, the first choice of torch on new GPUs, plans attention anew for each shape of a batch. Batches of sentences have
+        # hundreds of shapes.
+        torch.backends.cuda.enable_cudnn_sdp(False)
         return torch.device("cuda")
     if given := given_gpu():
         raise ValueError(

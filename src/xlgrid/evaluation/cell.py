@@ -75,7 +75,7 @@ def evaluate(
     stack = trained.stack(model, method, data, recipe.task, language)
     # Some methods sample attention masks in evaluation, too.
     torch.manual_seed(recipe.seed)
-    results = _results(model, method, data, recipe.training, recipe.metric)
+    results = _results(model, method, data, recipe.training, _chance(tokens, parsed, data), recipe.metric)
     cell = {
         **finished.identity,
         **identity,
@@ -105,10 +105,11 @@ def evaluate_bare(identity: Mapping[str, Any], encoder: str | Path, tokens: str 
         ValueError: a file is damaged, or the encoder has no pre-trained head for the task.
     """
     clock = Clock()
-    data = _read(tokens, Target(identity["target"]))
+    target = Target(identity["target"])
+    data = _read(tokens, target)
     model, method = trained.bare_model(encoder, data), Method()
     stack = trained.stack(model, method, data, identity["task"])
-    results = _results(model, method, data, Training.model_validate({}))
+    results = _results(model, method, data, Training.model_validate({}), _chance(tokens, target, data))
     cell = {**identity, "run": None, "weights": str(encoder), "stack": stack, **clock.read()}
     _write(out, cell | results)
 
@@ -119,18 +120,24 @@ def _read(tokens: str | Path, target: Target) -> Tokens:
     Raises:
         ValueError: the file has no examples.
     """
-    data = batches.read(tokens, target.data)
+    data: Tokens = trained.fact("tokens", tokens, target.data, lambda: batches.read(tokens, target.data))
     if not len(data):
         raise ValueError(f"{tokens} has no examples: look at its data, then tokenize again")
     return data
 
 
+def _chance(tokens: str | Path, target: Target, data: Tokens) -> Any:
+    """The scores of guesses on the tokens of a target (`Head.chance`)."""
+    return trained.fact("chance", tokens, target.data, lambda: ALL_HEADS.find(data.head).chance(data))
+
+
 def _results(
-    model: "PreTrainedModel", method: Method, data: Tokens, settings: Training, name: str | None = None
+    model: "PreTrainedModel", method: Method, data: Tokens, settings: Training, chance: Any, name: str | None = None
 ) -> dict[str, Any]:
     """The entries of a cell that its evaluation computes. Any metric can be computed from them later.
 
     Args:
+        chance: the scores of guesses.
         name: the main metric; None: that of the head.
     """
     arguments = trained.placed(model, settings)
@@ -145,7 +152,7 @@ def _results(
         "scores": {metric.name: metric.score(outcomes), **head.listed(data, outcomes)},
         "metric": {"name": metric.name, "implementation": head.implementation(data, metric)},
         "n": len(outcomes),
-        "chance": head.chance(data),
+        "chance": chance,
         **head.counts(data, outcomes),
         **({"options": dict(data.options)} if data.options else {}),
         **prediction.circumstances(model.device),

@@ -1,14 +1,17 @@
-"""The encoder that a process keeps from one evaluation to the next."""
+"""What a process keeps from one evaluation to the next: an encoder, and what it has found out about files of tokens."""
 
 import copy
 import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
+
+# The facts that are kept, such as tokens, whose values stay in their files.
+FACTS = 64
 
 
 class Keeper:
@@ -36,6 +39,7 @@ class Keeper:
         # Address of a weight of the encoder -> the same weight on the GPU.
         self._placed: dict[int, torch.Tensor] = {}
         self._last: Callable[[], PreTrainedModel | None] = lambda: None
+        self._facts: dict[Hashable, Any] = {}
 
     def model(self, identity: Any, load: Callable[[], "PreTrainedModel"]) -> "PreTrainedModel":
         """A model whose weights are those of an encoder.
@@ -65,6 +69,14 @@ class Keeper:
         model = copy.deepcopy(self._encoder, shared)
         self._last = weakref.ref(model)
         return model
+
+    def fact(self, identity: Hashable, find: Callable[[], Any]) -> Any:
+        """What `find` has returned for this identity, of the last `FACTS` that were asked for."""
+        found = self._facts.pop(identity) if identity in self._facts else find()
+        self._facts[identity] = found
+        if len(self._facts) > FACTS:
+            del self._facts[next(iter(self._facts))]
+        return found
 
     def place(self, model: "PreTrainedModel", device: "torch.device") -> None:
         """Move a model that `model` has returned to a device. The weights of the encoder are there already."""

@@ -1,7 +1,7 @@
 """Load a model for evaluation: a run with the language-specific parameters of a target, or an encoder without
 training."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -158,6 +158,19 @@ def keep() -> None:
 def is_first() -> bool:
     """Whether this process has evaluated nothing else. Otherwise it may run out of memory because of earlier evaluations."""
     return _keeper is None or _keeper.models <= 1
+
+
+def fact(name: str, file: str | Path, about: str, find: Callable[[], Any]) -> Any:
+    """What `find` returns. A process that keeps its encoder keeps this, too.
+
+    Args:
+        name: says what is found.
+        file, about: that from which it follows: a file, and the settings with which it is read.
+    """
+    if _keeper is None or not Path(file).is_file():
+        return find()
+    state = Path(file).stat()
+    return _keeper.fact((name, str(Path(file).absolute()), state.st_ino, state.st_mtime_ns, about), find)
 
 
 def _take(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":

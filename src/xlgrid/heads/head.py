@@ -329,8 +329,8 @@ class Head(ABC):
 
     # Batches
 
-    def collate(self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu") -> "Batch":
-        """The tensors of a batch: `input_ids` and `attention_mask`, both [rows, longest], and `labels`.
+    def collate(self, tokens: Tokens, rows: Ints, token_types: bool) -> "Batch":
+        """The tensors of a batch, on the CPU: `input_ids` and `attention_mask`, both [rows, longest], and `labels`.
 
         Args:
             token_types: add `token_type_ids`, 0 for tokens of the first segment and for padding, 1 for the second.
@@ -349,18 +349,16 @@ class Head(ABC):
             arrays["token_type_ids"] = (real & (at >= tokens.contexts[inputs][:, None])).astype(np.int64)
         arrays = {name: self.shaped(array, len(rows)) for name, array in arrays.items()}
         arrays["labels"] = self.batch_labels(tokens, rows, arrays, positions)
-        return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def shaped(self, inputs: Any, rows: int) -> Any:
         """An array or tensor of a batch, [inputs, longest], in the shape that the model reads: [rows, longest] where
         each row has one input."""
         return inputs
 
-    def evaluation_batch(
-        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
-    ) -> "Batch":
+    def evaluation_batch(self, tokens: Tokens, rows: Ints, token_types: bool) -> "Batch":
         """The tensors of a batch of evaluation, which do not depend on other batches or on a random generator."""
-        return self.collate(tokens, rows, token_types, device)
+        return self.collate(tokens, rows, token_types)
 
     @abstractmethod
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
@@ -429,7 +427,8 @@ class Head(ABC):
         return model(**inputs).logits.flatten(0, -2), labels.flatten()
 
     def terms(self, batch: "Batch") -> int:
-        """The number of terms in the loss of a batch: one for each label."""
+        """The number of terms in the loss of a batch: one for each label. They are counted while the batch is on the CPU,
+        which would have to wait for a GPU."""
         return int((batch["labels"] != IGNORED).sum())
 
     def loss(self, model: "PreTrainedModel", batch: "Batch") -> "torch.Tensor":

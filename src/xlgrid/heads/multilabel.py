@@ -148,7 +148,7 @@ class MultilabelHead(SequenceHead):
         from torch.nn.functional import binary_cross_entropy_with_logits
 
         logits, labels = self.scores(model, batch)
-        counted = labels != IGNORED
+        counted = (labels != IGNORED).nonzero().squeeze(1)
         loss: torch.Tensor = binary_cross_entropy_with_logits(
             logits.flatten().float()[counted], labels[counted], reduction="sum"
         )
@@ -157,9 +157,9 @@ class MultilabelHead(SequenceHead):
     def predict(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
     ) -> list[Any]:
-        logits, labels = self.scores(model, batch)
-        predicted = (logits >= 0).cpu().numpy()
-        return _outcomes(labels.view(predicted.shape).cpu().numpy(), predicted)
+        logits, _ = self.scores(model, batch)
+        gold = _labels(tokens)[rows]
+        return _outcomes(gold, (logits >= 0).cpu().numpy().reshape(gold.shape))
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores if each label is predicted for all rows or for none, whichever is more frequent."""

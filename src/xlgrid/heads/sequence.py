@@ -50,9 +50,10 @@ class RowHead(Head):
     def predict(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
     ) -> list[list[int]]:
+        import torch
+
         logits, labels = self.scores(model, batch)
-        predicted = logits.argmax(-1)
-        return [[*pair] for pair in zip(labels.tolist(), predicted.tolist(), strict=True)]
+        return list(torch.stack([labels, logits.argmax(-1)], 1).tolist())
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores if the most frequent label is predicted for all rows."""

@@ -178,12 +178,15 @@ class TokenHead(Head):
     def predict(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
     ) -> list[Words]:
+        import torch
+
         logits, _ = self.scores(model, batch)
         labels = batch["labels"]
-        predicted, due = logits.argmax(-1).view_as(labels), labels != IGNORED
+        # One copy from a GPU, not several for each sentence.
+        both = torch.stack([labels, logits.argmax(-1).view_as(labels)]).cpu().numpy()
         return [
-            Words(gold[where].tolist(), guess[where].tolist())
-            for guess, gold, where in zip(predicted, labels, due, strict=True)
+            Words(gold[gold != IGNORED].tolist(), guess[gold != IGNORED].tolist())
+            for gold, guess in zip(*both, strict=True)
         ]
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Words]) -> list[Outcome]:

@@ -56,7 +56,7 @@ class Fisher(Mean):
         drawn = np.random.default_rng(run.recipe.seed).permutation(len(tokens))[: self.examples]
         for row in drawn:
             rows = np.array([row])
-            batch = head.collate(tokens, rows, segments, model.device)
+            batch = prediction.on_device(head.collate(tokens, rows, segments), model.device)
             batch |= prediction.extras(model, run.method, tokens, rows, training=False)
             model.zero_grad(set_to_none=True)
             torch.stack([*head.losses(model, batch).values()]).sum().backward()

@@ -1,6 +1,7 @@
 """The device of a training: deterministic algorithms on a GPU, fewer calls of the system's allocator on a CPU, seeds."""
 
 import ctypes
+import os
 from typing import TYPE_CHECKING
 
 from xlgrid.base.device import default_device
@@ -14,16 +15,52 @@ _M_TRIM_THRESHOLD, _NEVER = -1, -1
 _M_MMAP_THRESHOLD, _LARGEST = -3, 32 * 2**20
 
 
-def training_device() -> "torch.device":
-    """The GPU, set to deterministic algorithms, or the CPU if there is no GPU."""
+# What torch says of an operation that has no deterministic algorithm on a GPU.
+_LACKING = "does not have a deterministic implementation"
+
+
+def training_device(strict: bool) -> "torch.device":
+    """The GPU, set to deterministic algorithms, or the CPU if there is no GPU.
+
+    Only the strict mode of torch makes the backward pass of attention deterministic. An operation without a deterministic
+    algorithm is then an error, after which `allows` lets training go on.
+
+    Args:
+        strict: whether such operations are errors; otherwise torch warns of them, and leaves attention as it is.
+    """
     import torch
 
     device = default_device()
     if device.type == "cuda":
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        # cuBLAS reads this before its first product, and multiplies deterministically only with it.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=not strict)
+        # By default, torch then also writes NaN to all new memory, which no operation here reads.
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     else:
         keep_freed_memory()
     return device
+
+
+def allows(error: BaseException) -> bool:
+    """Whether an error says that an operation has no deterministic algorithm. From then on, this process may use another one."""
+    import torch
+
+    if not (isinstance(error, RuntimeError) and _LACKING in str(error)):
+        return False
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    return True
+
+
+def repeats(device: "torch.device") -> dict[str, bool]:
+    """The entry `deterministic` of the record of a training on a GPU: whether all its operations were deterministic. Otherwise another
+    training of the same recipe, or one that was interrupted, gives the same weights only up to rounding."""
+    import torch
+
+    if device.type != "cuda":
+        return {}
+    strict = torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
+    return {"deterministic": strict}
 
 
 def seed_generators(device: "torch.device", seed: int) -> None:

@@ -41,12 +41,13 @@ def outcomes_on(
     check: Callable[[], None] = lambda: None,
     halves: bool = True,
     head: Head | None = None,
+    lower: Callable[[int], None] = lambda budget: None,
 ) -> list[Outcome]:
     """The outcome of each example of `tokens`, in the order of the examples.
 
     The arguments and the errors raised are those of `predictions_on`.
     """
-    predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves, head)
+    predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves, head, lower)
     return (head or ALL_HEADS.find(tokens.head)).outcomes(tokens, predictions)
 
 
@@ -60,6 +61,7 @@ def predictions_on(
     check: Callable[[], None] = lambda: None,
     halves: bool = True,
     head: Head | None = None,
+    lower: Callable[[int], None] = lambda budget: None,
 ) -> list[Any]:
     """The prediction of a model's head for each row of `tokens`, in the order of the rows.
 
@@ -69,6 +71,7 @@ def predictions_on(
         check: called before every batch; it may raise to stop early.
         halves: whether to halve `budget` and try again when memory runs out; otherwise this is an error.
         head: makes the batches and predictions; None uses the head of the tokens.
+        lower: called with the budget of the next attempt.
 
     Raises:
         ValueError: memory runs out on a single example, or without `halves`.
@@ -87,7 +90,7 @@ def predictions_on(
             rows = rest[0]
             problem = None
             try:
-                batch = head.evaluation_batch(tokens, rows, token_types, device)
+                batch = on_device(head.evaluation_batch(tokens, rows, token_types), device)
                 with torch.inference_mode(), arithmetic(device, bf16), autocast(device, bf16):
                     batch |= extras(model, method, tokens, rows, training=False)
                     predicted = head.predict(model, batch, tokens, rows)
@@ -101,6 +104,7 @@ def predictions_on(
                 )
             if problem is not None:
                 budget = halved(budget, tokens.lengths, [rows], problem)
+                lower(budget)
                 print(f"out of memory in evaluation: goes on with {budget} tokens at once", file=sys.stderr, flush=True)
                 rest = batches.cut(tokens.lengths, np.concatenate(rest), budget)
                 continue
@@ -116,6 +120,29 @@ def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Int
     """The arguments of the model's `forward` that the method or the encoder needs in addition to a batch."""
     of_method = method.forward_arguments(tokens, rows, model.device, training)
     return of_method | by_language.arguments(model, tokens.segments(rows))
+
+
+def on_device(batch: "dict[str, torch.Tensor]", device: "torch.device") -> "dict[str, torch.Tensor]":
+    """The tensors of a batch on a device. The CPU does not wait for the copies."""
+    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+
+
+def place(model: "PreTrainedModel", device: "torch.device") -> None:
+    """Move a model to a device.
+
+    Raises:
+        ValueError: the device has no room for it.
+    """
+    try:
+        model.to(device)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ValueError(
+            "out of memory before the first example, because the weights do not fit beside what else is on the GPU: see "
+            "`nvidia-smi`, run fewer jobs on it at a time (`--submitit-workers`), or use a smaller encoder or a larger GPU; "
+            f"torch says: {error}"
+        ) from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -30,7 +30,7 @@ from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
 from xlgrid.models import averaging, by_language, deltas, first_token, fit, load, prediction
-from xlgrid.models.device import seed_generators, training_device
+from xlgrid.models.device import allows, repeats, seed_generators, training_device
 from xlgrid.models.precision import arithmetic, autocast, uses_bf16
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 PROGRESS = ("step", "limit", "first_loss", "losses", "curve", "best", "best_step", "best_score", "steps_in_fp32")
 # A run in bf16 with a larger share of steps in fp32 says so at its end.
 MANY_IN_FP32 = 0.01
+
+# After a save of at least `LONG_SAVE` seconds, training goes on for so many times as long before the next one.
+SHARE_OF_SAVES, LONG_SAVE = 20, 1.0
 
 
 def train(
@@ -105,6 +108,7 @@ def run(loop: "Loop") -> None:
             raise SystemExit(os.EX_TEMPFAIL) from None
         # A signal that comes from here on does not keep the results from being written.
         loop.finish()
+        loop.processes.leave()
 
 
 class Loop:
@@ -131,7 +135,8 @@ class Loop:
         # The files behind the names of the encoder, the data and the earlier runs in the recipe.
         files = [*self.beginnings(), *train, *dev, *(run / deltas.DELTA for run in (start, first) if run)]
         files += [tokenizer / "tokenizer.json"] if tokenizer else []
-        self.device = training_device()
+        # Several processes cannot repeat a step that fails in one of them.
+        self.device = training_device(strict=not processes.is_shared())
         self.processes = processes.join(self.device)
         self.inputs = self.processes.from_first(lambda: state.inputs_of(folder, files))
         self._read(train, dev)
@@ -146,6 +151,8 @@ class Loop:
                 f"`checkpoints` has step {last:,}, but this training has {self.steps:,} steps: leave it out, or train longer"
             )
         self.step, self.limit = 0, self.settings.micro_batch_tokens
+        # The number of tokens to which evaluation had to lower its batches; 0: it has not.
+        self.evaluated = 0
         # The loss of the first batch, before any step. A training without steps has no loss.
         self.first_loss = float("nan") if self.steps else 0.0
         # The sum of each loss over the steps since the last evaluation.
@@ -209,7 +216,7 @@ class Loop:
             digest = deltas.read_run(first)["digest"]
             deltas.load_delta(first / deltas.DELTA, self.model, self.method, self.head, digest)
         first_token.read_first_token(self.model, self.head)
-        self.model.to(self.device)
+        prediction.place(self.model, self.device)
         self.method.begin(self.model)
 
     def _choose_weights(self, is_resized: bool) -> None:
@@ -256,7 +263,7 @@ class Loop:
         count = max(1, min(self.settings.evaluations, self.steps))
         due = {round(self.steps * (number + 1) / count) for number in range(count)}
         ahead = schedule.stream(self.train, self.settings, self.recipe.seed, self.plan, self.step)
-        saved = time.monotonic()
+        saved, pause = time.monotonic(), self.settings.checkpoint_seconds
         self.model.train()
 
         def check() -> None:
@@ -279,9 +286,12 @@ class Loop:
             if self.step == self.steps:
                 return
             check()
-            if time.monotonic() - saved >= self.settings.checkpoint_seconds:
+            if time.monotonic() - saved >= pause:
+                began = time.monotonic()
                 self.save()
                 saved = time.monotonic()
+                took = saved - began
+                pause = max(self.settings.checkpoint_seconds, SHARE_OF_SAVES * took if took >= LONG_SAVE else 0.0)
             self.advance(next(ahead))
 
     def advance(self, chosen: Ints) -> None:
@@ -381,9 +391,13 @@ class Loop:
                 with arithmetic(self.device, self.bf16):
                     return self.accumulate(parts)
             except (RuntimeError, MemoryError) as error:
-                if not prediction.is_out_of_memory(error):
+                is_lacking = self.goes_on(error)
+                if not (is_lacking or prediction.is_out_of_memory(error)):
                     raise
                 problem = str(error)
+            if is_lacking:
+                self.optimiser.zero_grad(set_to_none=True)
+                continue
             if self.processes.count > 1:
                 # The other processes wait for the gradients of this one, and cannot repeat the step.
                 raise ValueError(
@@ -397,6 +411,13 @@ class Loop:
                 f"out of memory at step {self.step + 1} of {self.steps}: computes this batch again, and all later "
                 f"batches, with {self.limit} tokens at once"
             )
+
+    def goes_on(self, error: BaseException) -> bool:
+        """Whether an error says that an operation has no deterministic algorithm; the training then goes on without it."""
+        if not allows(error):
+            return False
+        say(f"note: {str(error).partition('.')[0]}: this training repeats up to rounding only")
+        return True
 
     def cut(self, chosen: Ints) -> list[Ints]:
         """The rows `chosen`, cut into parts; one forward and backward pass computes one part."""
@@ -420,10 +441,10 @@ class Loop:
         # with one part only.
         for number in reversed(self.processes.own(range(len(parts)))):
             seed_generators(self.device, self.seeds(number)[0])
-            batch = self.objective.collate(self.train, parts[number], token_types, self.device)
+            batch = self.objective.collate(self.train, parts[number], token_types)
             for name, count in self.objective.terms_of_losses(batch).items():
                 terms[name] += count
-            computed[number] = batch | prediction.extras(
+            computed[number] = prediction.on_device(batch, self.device) | prediction.extras(
                 self.model, self.method, self.train, parts[number], training=True
             )
         # Means are over the whole batch, so that micro-batches change only the order of sums.
@@ -465,6 +486,8 @@ class Loop:
             self.average()
         elif self.best_step < 0 or self.settings.keep == "last" or self.metric.better(line["score"], self.best_score):
             self.best_step, self.best_score = line["step"], line["score"]
+            # The memory has no room for the last best weights beside the new ones.
+            self.best = {}
             self.best = self.trained()
         weights = f"  ({self.settings.keep} {self.best_score:.2f} at {self.best_step})" if self.best else ""
         say(f"step {self.step}/{self.steps}  {losses}  dev {line['score']:.2f}{weights}  {line['seconds']:.0f} s")
@@ -473,11 +496,27 @@ class Loop:
         """The mean score on the dev sets."""
         # Some methods evaluate with random numbers. They are the same whether or not the run was interrupted before.
         seed_generators(self.device, self.recipe.seed)
-        budget = self.limit or self.settings.batch_tokens
         # Several processes must not retry with smaller batches: the others would wait at another batch for this one.
-        settings = budget, self.bf16, self.settings.segments, check, self.processes.count == 1, self.head
-        outcomes = [prediction.outcomes_on(self.model, self.method, dev, *settings) for dev in self.dev_sets]
+        halves = self.processes.count == 1
+        try:
+            outcomes = []
+            for dev in self.dev_sets:
+                settings = self.budget, self.bf16, self.settings.segments, check, halves, self.head, self.lower
+                outcomes.append(prediction.outcomes_on(self.model, self.method, dev, *settings))
+        except RuntimeError as error:
+            if not self.goes_on(error):
+                raise
+            return self.score(check)
         return sum(map(self.metric.score, outcomes)) / len(outcomes)
+
+    @property
+    def budget(self) -> int:
+        """The number of tokens in a batch of evaluation."""
+        return min(filter(None, (self.limit or self.settings.batch_tokens, self.evaluated)))
+
+    def lower(self, budget: int) -> None:
+        """Evaluate with this number of tokens in a batch from now on, because memory ran out with more."""
+        self.evaluated = budget
 
     def average(self) -> None:
         """Add the current weights to the mean over the last evaluations. At the end, score the mean."""
@@ -497,7 +536,7 @@ class Loop:
 
     def trained(self) -> dict[str, "torch.Tensor"]:
         """A copy of the parameters that the run stores, with their current values, on the CPU."""
-        return {name: p.detach().cpu().clone() for name, p in self.kept().items()}
+        return {name: p.detach().to("cpu", copy=True) for name, p in self.kept().items()}
 
     def save(self) -> None:
         """Write the state, atomically.
@@ -583,6 +622,7 @@ class Loop:
             },
             "processes": self.processes.count,
             **prediction.circumstances(self.device),
+            **repeats(self.device),
             **packages(self.recipe, self.head.name),
             **self.clock.read(),
         }

@@ -90,6 +90,13 @@ class Processes:
         for weight, gradient, number in zip(weights, summed, counted.tolist(), strict=True):
             weight.grad = gradient.view_as(weight) if number else None
 
+    def leave(self) -> None:
+        """Leave the group, at the end of the training. All processes do so; one that ends with an error does not."""
+        if self.count > 1:
+            import torch
+
+            torch.distributed.destroy_process_group()
+
     def add_up(self, tensor: "torch.Tensor") -> None:
         """Replace a tensor by its sum over all processes. All processes have to call this together."""
         if self.count == 1:
@@ -157,7 +164,15 @@ def launch(command: Sequence[str], count: int) -> int:
     Signals that ask a training to end are passed on. All processes then end with status 75, after process 0 has saved the
     state. If a process fails, the others are killed, and the message of the failed process comes last on stderr.
     Otherwise only process 0 writes to stderr.
+
+    Raises:
+        ValueError: there are fewer cores than processes, which would wait for one another.
     """
+    if count > (cores := len(os.sched_getaffinity(0))):
+        raise ValueError(
+            f"{count} processes need a core each, and this job has {cores}: ask for more cores (`cpus_per_task: {count}` beside "
+            "`gpus` in the profile of a cluster), or for fewer processes"
+        )
     with tempfile.TemporaryDirectory(prefix="xlgrid-") as name, signals() as received:
         folder = Path(name)
         # The new processes inherit this mask, so that an early signal waits until their `signals` listens.

@@ -14,7 +14,7 @@ from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
 
 from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate, evaluate_bare
-from xlgrid.evaluation.kept import Keeper
+from xlgrid.evaluation.kept import FACTS, Keeper
 from xlgrid.models import load, prediction
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
@@ -170,6 +170,13 @@ def test_one_model_is_in_memory_at_a_time_even_if_it_refers_to_itself() -> None:
         gc.enable()
 
 
+def test_the_facts_of_last_use_are_kept() -> None:
+    keeper, found = Keeper(), []
+    for identity in (0, 1, 0, *range(2, FACTS + 1), 0, 1):
+        keeper.fact(identity, lambda identity=identity: found.append(identity))
+    assert found == [*range(FACTS + 1), 1], "1 was the oldest"
+
+
 def test_a_weight_goes_to_a_device_once(monkeypatch: pytest.MonkeyPatch) -> None:
     keeper, device = Keeper(), torch.device("meta")
     placed = []
@@ -194,3 +201,10 @@ def test_the_encoder_itself_is_never_what_a_run_replaces(world: Path, keeper: Ke
         cell(world, f"e-token-{method}")
     assert keeper._encoder is encoder
     assert all(torch.equal(before[name], p) for name, p in encoder.named_parameters())
+
+
+def test_tokens_that_were_written_again_are_read_again(world: Path, keeper: Keeper) -> None:
+    first = cell(world, "e-token-bitfit")
+    other = [[5 + number, 6] for number in range(30)]
+    write(world / "other.arrow", other, "token").replace(world / "token.arrow")
+    assert (first["n"], cell(world, "e-token-bitfit")["n"]) == (40, 30)

@@ -1,12 +1,14 @@
 """The device of a training, the memory that it keeps, and its seeds."""
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 import torch
 
-from xlgrid.models.device import seed_generators
+from xlgrid.models.device import allows, repeats, seed_generators, training_device
 
 # The pages that the system adds to a process in ten rounds of allocating and freeing 24 MB, after a first round.
 PAGES = """
@@ -33,6 +35,40 @@ def pages(mode: str) -> int:
 def test_the_same_arrays_take_no_new_pages() -> None:
     assert pages("as-is") > 100, "without the setting, the system adds pages in each round, or this test shows nothing"
     assert pages("keep") < 30
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose torch sees a GPU, which nothing here uses."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    fills, cudnn = torch.utils.deterministic.fill_uninitialized_memory, torch.backends.cuda.cudnn_sdp_enabled()
+    yield
+    torch.use_deterministic_algorithms(False)
+    torch.utils.deterministic.fill_uninitialized_memory = fills
+    torch.backends.cuda.enable_cudnn_sdp(cudnn)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_trains_with_deterministic_algorithms_alone_and_plans_no_attention_for_each_shape() -> None:
+    """With `warn_only`, the backward pass of attention would not be deterministic."""
+    assert training_device(strict=True).type == "cuda"
+    assert torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
+    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    assert not torch.utils.deterministic.fill_uninitialized_memory
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert repeats(torch.device("cuda")) == {"deterministic": True}
+
+
+@pytest.mark.usefixtures("gpu")
+def test_an_operation_without_a_deterministic_algorithm_is_allowed_and_the_record_says_so() -> None:
+    training_device(strict=True)
+    assert not allows(RuntimeError("CUDA error: an illegal memory access was encountered"))
+    assert repeats(torch.device("cuda")) == {"deterministic": True}
+    lacking = "cumsum_cuda_kernel does not have a deterministic implementation, but you set 'torch.use_determin"
+    assert allows(RuntimeError(lacking))
+    assert repeats(torch.device("cuda")) == {"deterministic": False}
+    assert repeats(torch.device("cpu")) == {}, "the records of a CPU are as they were"
 
 
 @pytest.mark.parametrize("seed", [0, 17, 2**64 - 1])

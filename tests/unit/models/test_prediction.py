@@ -113,6 +113,17 @@ def test_memory_runs_out_in_many_words(error: Exception, is_one: bool) -> None:
     assert prediction.is_out_of_memory(error) == is_one
 
 
+def test_weights_without_room_on_the_device_are_an_error_that_says_what_to_do(
+    model: BertForSequenceClassification, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def to(device: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB")
+
+    monkeypatch.setattr(model, "to", to)
+    with pytest.raises(ValueError, match=r"the weights do not fit .*`--submitit-workers`.* Tried to allocate 20 MiB"):
+        prediction.place(model, torch.device("cpu"))
+
+
 def test_half_is_of_what_was_tried() -> None:
     lengths = np.array([5, 7, 7])
     assert prediction.halved(1000, lengths, [np.array([0, 1, 2])], "no room") == 3 * 7 // 2

@@ -65,7 +65,7 @@ def scores_of(method: Method, target: str) -> torch.Tensor:
     model = trained.model_of(trained.read(RUN), "encoder", data, Path(TEXT % target)).eval()
     chosen = np.arange(len(data))
     head = HEADS[data.head]
-    batch = head.collate(data, chosen, True, model.device)
+    batch = head.collate(data, chosen, True)
     batch |= prediction.extras(model, method, data, chosen, training=False)
     with torch.no_grad():
         return head.scores(model, batch)[0]

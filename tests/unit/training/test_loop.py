@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import forked
@@ -821,3 +822,62 @@ def test_the_runs_to_begin_with_are_those_of_the_recipe(
     run_recipe = Recipe.model_validate(recipe().model_dump() | more)
     with pytest.raises(ValueError, match=message):
         train(run_recipe, encoder, [tokens], [tokens], tmp_path, **runs)
+
+
+def test_an_operation_without_a_deterministic_algorithm_is_computed_again_without_one(
+    plain: Path, encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    forward, calls = BertForSequenceClassification.forward, 0
+
+    def lacking(self: Any, **inputs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise RuntimeError("put_ does not have a deterministic implementation, but you set 'torch.use_determin")
+        return forward(self, **inputs)
+
+    monkeypatch.setattr(BertForSequenceClassification, "forward", lacking)
+    try:
+        train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert result(tmp_path) == result(plain)
+    assert "put_ does not have a deterministic implementation" in capsys.readouterr().err
+
+
+def test_evaluation_finds_out_once_how_much_memory_there_is(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    forward = BertForSequenceClassification.forward
+
+    def limited(self: Any, **inputs: Any) -> Any:
+        if not self.training and inputs["input_ids"].numel() > 64:
+            raise torch.OutOfMemoryError("no room")
+        return forward(self, **inputs)
+
+    monkeypatch.setattr(BertForSequenceClassification, "forward", limited)
+    train(recipe(evaluations=5), encoder, [tokens], [tokens], tmp_path)
+    assert capsys.readouterr().err.count("out of memory in evaluation: goes on") == 1
+
+
+def test_training_goes_on_for_twenty_times_as_long_as_the_last_save_took(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step takes one second and a save two, which are asked for every five seconds."""
+    now, saves = 0.0, []
+
+    class Slow(Loop):
+        def advance(self, chosen: Any) -> Any:
+            nonlocal now
+            now += 1
+            return super().advance(chosen)
+
+        def save(self) -> None:
+            nonlocal now
+            saves.append(now)
+            now += 2
+
+    slow = Slow(recipe(steps=100, checkpoint_seconds=5), encoder, [tokens], [tokens], tmp_path)
+    monkeypatch.setattr(loop_module, "time", SimpleNamespace(monotonic=lambda: now))
+    slow.go([])
+    assert saves == [5, 47, 89]

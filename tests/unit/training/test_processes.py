@@ -246,3 +246,9 @@ def test_each_process_takes_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(ValueError, match="4 processes need a GPU each, but torch sees 2"):
         processes.join(torch.device("cuda"))
+
+
+def test_more_processes_than_cores_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    with pytest.raises(ValueError, match=r"8 processes need a core each, and this job has 1: .*`cpus_per_task: 8`"):
+        processes.launch([sys.executable, "-c", ""], 8)

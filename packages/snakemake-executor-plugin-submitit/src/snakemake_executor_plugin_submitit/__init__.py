@@ -2,7 +2,7 @@
 
 Jobs that are ready are submitted in bundles. A bundle is one task of an array, and its worker starts each job's command in
 a fork. If `--submitit-scripts` names the console script of a command, the fork runs the script without a new Python, whose
-libraries the worker has imported. Jobs that need more than a shell (conda, containers, scripts, notebooks, shadow, ...)
+libraries the worker has imported; a script that can `serve` runs one command after another in the same process. Jobs that need more than a shell (conda, containers, scripts, notebooks, shadow, ...)
 run in a nested Snakemake, as with other executors, in the same bundles. `--submitit-cluster local` runs the same way on
 one machine, and packages may add other clusters (`snakemake_executor_plugin_submitit.clusters`).
 """
@@ -72,7 +72,7 @@ class OnEveryCluster(ExecutorSettingsBase):
     scripts: str = _setting(
         "",
         "Console scripts of Snakemake's own environment, comma-separated, whose commands run in a fork of a process "
-        "that has imported them already, instead of in a new Python each.",
+        "that has imported them already, or in a process that runs one after another, instead of in a new Python each.",
     )
     bundle_size: int = _setting(200, "Jobs in one array task at most; the resource bundle overrides it for a rule.")
     bundle_seconds: int = _setting(
@@ -86,7 +86,7 @@ class OnEveryCluster(ExecutorSettingsBase):
     )
     array_size: int = _setting(1000, "Tasks in one array at most; stay below the site's limit (MaxArraySize of Slurm).")
     jobname_prefix: str = _setting("", "Begins the name of each array in the cluster's queue; the rule follows.")
-    setup: str = _setting("", "Lines of shell to run in each task before Python starts, such as `module load cuda`.")
+    setup: str = _setting("", "Lines of shell to run in each task before Python starts, such as `module load gcc`.")
     efficiency_report: str | None = _setting(
         None, "File of CSV that says, when the run ends, how much of what each rule requested it has used.", type=str
     )

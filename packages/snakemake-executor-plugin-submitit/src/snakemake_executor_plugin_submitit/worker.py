@@ -206,8 +206,9 @@ class Runner:
                     elif self.todo or not self.take_another():
                         return
             finally:
-                for pid in {*self.running, *self.residents}:
+                for pid in self.running:
                     kill(pid, signal.SIGKILL)
+                self.dismiss(0)
                 self.tell("end")
 
     def tell(self, kind: Literal["news", "idle", "end"]) -> None:

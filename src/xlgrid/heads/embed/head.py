@@ -113,15 +113,16 @@ class EmbeddingHead(Head):
             if not settings.special_tokens:
                 lengths = pooled.sum(1)
                 pooled[:, 0] = False
-                pooled[torch.arange(len(rows)), lengths - 1] = False
+                pooled[torch.arange(len(rows), device=lengths.device), lengths - 1] = False
             # A sentence that consists of special tokens only has the vector 0.
             weights = pooled.to(states.dtype).unsqueeze(-1)
             vectors = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
-        if not bool(torch.isfinite(vectors).all()):
+        found = vectors.float().cpu().numpy()
+        if not np.isfinite(found).all():
             raise ValueError(
                 "the vector of a sentence has values that are not numbers: the encoder has diverged, use another one"
             )
-        return list(vectors.float().cpu().numpy())
+        return list(found)
 
 
 class EmbedHead(EmbeddingHead):

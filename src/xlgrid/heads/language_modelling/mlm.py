@@ -135,11 +135,9 @@ class MlmHead(Head):
     def remainder(self, encoding: Encoding) -> dict[str, list[Any]]:
         return _whole_rows(encoding.last_packed())
 
-    def collate(
-        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
-    ) -> dict[str, "torch.Tensor"]:
-        batch = super().collate(tokens, rows, token_types, device)
-        mask(batch, tokens.vocabulary, self.shares(tokens, rows).to(device))
+    def collate(self, tokens: Tokens, rows: Ints, token_types: bool) -> dict[str, "torch.Tensor"]:
+        batch = super().collate(tokens, rows, token_types)
+        mask(batch, tokens.vocabulary, self.shares(tokens, rows))
         return batch
 
     def shares(self, tokens: Tokens, rows: Ints) -> "torch.Tensor":
@@ -149,15 +147,13 @@ class MlmHead(Head):
         is_pair = torch.from_numpy(tokens.segments(rows).switched[:, None])
         return torch.where(is_pair, self.masked.bitext, self.masked.mono)
 
-    def evaluation_batch(
-        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
-    ) -> dict[str, "torch.Tensor"]:
+    def evaluation_batch(self, tokens: Tokens, rows: Ints, token_types: bool) -> dict[str, "torch.Tensor"]:
         """A batch in which the masked tokens of a row depend only on the number of the row.
 
         All evaluations of all encoders with the same tokenizer thus mask the same tokens (Pfeiffer et al. 2022,
         section 4).
         """
-        batch = super().collate(tokens, rows, token_types, device)
+        batch = super().collate(tokens, rows, token_types)
         mask(batch, tokens.vocabulary, draws=_fixed_draws(rows, batch["input_ids"]))
         return batch
 
@@ -174,25 +170,34 @@ class MlmHead(Head):
         language-modelling head is not known.
         """
         if (output := language_head(model)) is None:
-            logits, labels = super().scores(model, batch)
-            due = labels != IGNORED
-            return logits[due], labels[due]
+            return with_labels(*super().scores(model, batch))
         inputs, labels = without_labels(batch)
-        due = labels != IGNORED
-        return output(model.base_model(**inputs).last_hidden_state[due]), labels[due]
+        states, labels = with_labels(model.base_model(**inputs).last_hidden_state, labels)
+        return output(states), labels
 
     def predict(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
     ) -> list[Any]:
+        import torch
+
         logits, labels = self.scores(model, batch)
         due = batch["labels"] != IGNORED
         right = due.masked_scatter(due, logits.argmax(-1) == labels)
-        return [list(pair) for pair in zip(right.sum(1).tolist(), due.sum(1).tolist(), strict=True)]
+        return list(torch.stack([right.sum(1), due.sum(1)], 1).tolist())
 
 
 def _whole_rows(inputs: list[list[int]]) -> dict[str, list[Any]]:
     """The columns of a tokens file for inputs of one segment that contain texts of several rows."""
     return {"input_ids": inputs, "context_length": [len(ids) for ids in inputs], "example": [0] * len(inputs)}
+
+
+def with_labels(states: "torch.Tensor", labels: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
+    """The states, [..., size] -> [predicted tokens, size], and the labels, [...], of the tokens that have a label.
+
+    Each index with a mask would wait for a GPU to count the tokens, in the backward pass, too; this waits once.
+    """
+    at = (labels.flatten() != IGNORED).nonzero().squeeze(1)
+    return states.flatten(0, -2)[at], labels.flatten()[at]
 
 
 def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
@@ -249,4 +254,4 @@ def _fixed_draws(rows: Ints, ids: "torch.Tensor") -> "torch.Tensor":
     import torch
 
     draws = np.stack([np.random.default_rng(row).random((ids.shape[1], 3), np.float32) for row in rows])
-    return torch.from_numpy(draws).to(ids.device).movedim(-1, 0)
+    return torch.from_numpy(draws).movedim(-1, 0)

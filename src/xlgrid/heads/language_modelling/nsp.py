@@ -10,7 +10,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.encoding import IGNORED
-from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head
+from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head, with_labels
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ class NextSentenceHead(MlmHead):
         else:
             model.add_module(MODULE, torch.nn.ModuleList([classifier, pooler]))
 
-    def collate(
-        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
-    ) -> dict[str, "torch.Tensor"]:
+    def collate(self, tokens: Tokens, rows: Ints, token_types: bool) -> dict[str, "torch.Tensor"]:
         import torch
 
         others = self._others(tokens, rows)
@@ -65,9 +63,9 @@ class NextSentenceHead(MlmHead):
         two_segments &= others_have & ~tokens.segments(rows).switched & (others != rows)
         exchanged = two_segments & (torch.rand(len(rows)) < 0.5).numpy()
         drawn = exchange(tokens, rows, exchanged, others, self.max_length)
-        batch = super().collate(drawn, np.arange(len(rows)), token_types, device)
+        batch = super().collate(drawn, np.arange(len(rows)), token_types)
         kept = np.where(two_segments, (~exchanged).astype(np.int64), IGNORED)
-        return batch | {KEPT: torch.from_numpy(kept).to(device)}
+        return batch | {KEPT: torch.from_numpy(kept)}
 
     @staticmethod
     def _others(tokens: Tokens, rows: Ints) -> Ints:
@@ -96,12 +94,12 @@ class NextSentenceHead(MlmHead):
             )
         inputs = {name: tensor for name, tensor in batch.items() if name not in (KEPT, "labels")}
         states = model.base_model(**inputs).last_hidden_state
-        due = batch["labels"] != IGNORED
+        at_labels, labels = with_labels(states, batch["labels"])
         layers: list[Any] = [*model.get_submodule(MODULE).children(), model.base_model.pooler]
         classifier, *poolers = layers
         answers = classifier(poolers[0](states)).float()
         return {
-            "MLM": cross_entropy(output(states[due]).float(), batch["labels"][due], reduction="sum"),
+            "MLM": cross_entropy(output(at_labels).float(), labels, reduction="sum"),
             "NSP": cross_entropy(answers, batch[KEPT], ignore_index=IGNORED, reduction="sum"),
         }
 

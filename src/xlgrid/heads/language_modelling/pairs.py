@@ -15,7 +15,7 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED
 from xlgrid.heads.head import without_labels
-from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head
+from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head, with_labels
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ class PairHead(MlmHead):
         self.tlm, self.adjacent = tlm, adjacent
         self.loss_names = ("MLM", "TLM") if tlm else ("MLM",)
 
-    def collate(self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu") -> "Batch":
+    def collate(self, tokens: Tokens, rows: Ints, token_types: bool) -> "Batch":
         """The tensors `input_ids`, `attention_mask` and `labels` of x and y, [2 x rows, longest].
 
         With TLM, the batch also has the tensors of the joined inputs, [rows of bitext, longest]. Their names have the
         prefix `JOINED`.
         """
         pairs = pairs_of(tokens, rows, self.adjacent)
-        batch = super().collate(pairs, np.arange(len(pairs)), token_types, device)
+        batch = super().collate(pairs, np.arange(len(pairs)), token_types)
         return batch | (self._joined(tokens, rows, pairs, batch, token_types) if self.tlm else {})
 
     @staticmethod
@@ -78,15 +78,15 @@ class PairHead(MlmHead):
         of_x, of_y = (np.minimum(at, contexts - 1), of_bitext), (in_y, of_bitext + len(rows))
         places_x, places_y = (place + longest * inputs[:, None] for place, inputs in (of_x, of_y))
         is_second = (at >= contexts) & (in_y > 0)
-        real = torch.from_numpy(at < sizes).to(labels.device)
-        places = torch.from_numpy(np.where(is_second, places_y, places_x) * (at < sizes)).to(labels.device)
+        real = torch.from_numpy(at < sizes)
+        places = torch.from_numpy(np.where(is_second, places_y, places_x) * (at < sizes))
         joined = {
             "input_ids": batch["input_ids"].flatten()[places].masked_fill(~real, tokens.pad_id),
             "attention_mask": real.long(),
             "labels": labels.flatten()[places].masked_fill(~real, IGNORED),
         }
         if token_types:
-            joined["token_type_ids"] = torch.from_numpy((at >= contexts) & (at < sizes)).long().to(labels.device)
+            joined["token_type_ids"] = torch.from_numpy((at >= contexts) & (at < sizes)).long()
         return {f"{JOINED}{name}": tensor for name, tensor in joined.items()}
 
     def terms_of_losses(self, batch: "Batch") -> dict[str, int]:
@@ -125,12 +125,13 @@ def negative_log_likelihood(model: "PreTrainedModel", states: "torch.Tensor", la
     """The sum of -log P over the masked tokens, where P is the probability from the model's output layer."""
     from torch.nn.functional import cross_entropy
 
-    output, due = language_head(model), labels != IGNORED
+    output = language_head(model)
     if output is None:
         raise ValueError(
             f"training on pairs needs an encoder of the family of BERT or XLM-R, got {model.config.model_type}"
         )
-    return cross_entropy(output(states[due]).float(), labels[due], reduction="sum")
+    states, labels = with_labels(states, labels)
+    return cross_entropy(output(states).float(), labels, reduction="sum")
 
 
 def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "halves") -> Tokens:

@@ -73,4 +73,4 @@ class PerplexityHead(MlmHead):
         # The losses are in the order of `labels`: the masked tokens of one row after another.
         losses = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none").double()
         sums = torch.zeros(due.shape, dtype=losses.dtype, device=losses.device).masked_scatter(due, losses).sum(1)
-        return [list(pair) for pair in zip(sums.tolist(), due.sum(1).tolist(), strict=True)]
+        return [[nats, int(count)] for nats, count in torch.stack([sums, due.sum(1)], 1).tolist()]

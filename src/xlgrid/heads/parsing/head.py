@@ -181,15 +181,15 @@ class ParseHead(TokenHead):
             rows[WORD].append(numbers)
         return {**rows, "heads": table[HEAD].to_pylist(), "relations": table[task.target].to_pylist()}
 
-    def collate(self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu") -> Any:
+    def collate(self, tokens: Tokens, rows: Ints, token_types: bool) -> Any:
         """The batch, with `words`, [rows, words + 1, tokens]: the weight of each token in the vector of each word."""
         import torch
 
         numbers = _padded([_words(tokens, row) for row in rows], NO_WORD)
         weights = (numbers[:, None] == np.arange(numbers.max() + 1)[:, None]).astype(np.float32)
         weights /= np.maximum(weights.sum(2, keepdims=True), 1)
-        batch = super().collate(tokens, rows, token_types, device)
-        return batch | {"words": torch.from_numpy(weights).to(device, non_blocking=True)}
+        batch = super().collate(tokens, rows, token_types)
+        return batch | {"words": torch.from_numpy(weights)}
 
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
         """[rows, words, 2], the head and the relation of each word that the encoder reads."""

@@ -169,7 +169,7 @@ def last_layer(
 
     from xlgrid.papers.foroutan2023 import structured
 
-    layer, device = structured.layers(model)[-1], model.device
+    layer = structured.layers(model)[-1]
     seen: list[Any] = []
     hook = layer.register_forward_pre_hook(
         lambda layer, arguments, options: seen.extend(
@@ -177,7 +177,8 @@ def last_layer(
         ),
         with_kwargs=True,
     )
-    inputs = ALL_HEADS.find(tokens.head).collate(tokens, chosen, segments and has_segments(model), device)
+    batch = ALL_HEADS.find(tokens.head).collate(tokens, chosen, segments and has_segments(model))
+    inputs = prediction.on_device(batch, model.device)
     inputs.pop("labels")
     try:
         with torch.inference_mode():

@@ -153,16 +153,19 @@ def holdings(process: int) -> tuple[int, list[str]]:
 
 
 def devices() -> list[str]:
-    """GPUs of this machine that this process may use."""
+    """GPUs of this machine that this process may use; in place of a GPU that is divided, its instances (MIG)."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and visible.strip() != "all":
         return visible_devices(visible)
     try:
-        # Without a GPU, some versions print a sentence in place of numbers.
-        lines = Commands().run("nvidia-smi", "--query-gpu=index", "--format=csv,noheader").splitlines()
+        # A GPU with its instances (MIG), if it is divided. Without a GPU, some versions print a sentence.
+        text = Commands().run("nvidia-smi", "--list-gpus")
     except OSError:
         return []
-    return [line.strip() for line in lines if line.strip().isdigit()]
+    found: list[str] = []
+    for index, instances in re.findall(r"^GPU (\d+):.*\n?((?:^\s+MIG .*\n?)*)", text, re.MULTILINE):
+        found += re.findall(r"UUID: (MIG-[\w/-]+)", instances) or [index]
+    return found
 
 
 def birth(number: int) -> str:

@@ -20,7 +20,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED
 from xlgrid.heads.head import without_labels
-from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, mask
+from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, mask, with_labels
 from xlgrid.heads.language_modelling.pairs import pairs_of
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.papers.luo2021.mbart.models import PRE_TRAINED
@@ -190,20 +190,18 @@ class DenoisingHead(MlmHead):
         super().__init__(masked)
         self.languages, self.denoising = languages, denoising
 
-    def collate(self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu") -> "Batch":
+    def collate(self, tokens: Tokens, rows: Ints, token_types: bool) -> "Batch":
         """The tensors `input_ids` and `attention_mask` of damaged texts, [inputs, longest], and `decoder_input_ids` and
         `labels`, [inputs, longest target]. Torch's generator draws a seed for each row."""
         import torch
 
-        return self._batch(tokens, rows, torch.randint(2**62, (len(rows),)).numpy(), device)
+        return self._batch(tokens, rows, torch.randint(2**62, (len(rows),)).numpy())
 
-    def evaluation_batch(
-        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
-    ) -> "Batch":
+    def evaluation_batch(self, tokens: Tokens, rows: Ints, token_types: bool) -> "Batch":
         """A batch in which the noise of a row depends only on the number of the row."""
-        return self._batch(tokens, rows, rows, device)
+        return self._batch(tokens, rows, rows)
 
-    def _batch(self, tokens: Tokens, rows: Ints, seeds: Ints, device: "torch.device | str") -> "Batch":
+    def _batch(self, tokens: Tokens, rows: Ints, seeds: Ints) -> "Batch":
         import torch
 
         is_bitext = tokens.segments(rows).switched
@@ -229,7 +227,7 @@ class DenoisingHead(MlmHead):
             "decoder_input_ids": _padded(targets, tokens.pad_id),
             "labels": _padded(labels, IGNORED),
         }
-        return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def _language(self, tokens: Tokens, number: int) -> int:
         return self.languages[tokens.languages[number]]
@@ -263,15 +261,17 @@ class DenoisingHead(MlmHead):
     def scores(self, model: "PreTrainedModel", batch: "Batch") -> tuple["torch.Tensor", "torch.Tensor"]:
         """The logits at the predicted tokens, [predicted tokens, vocabulary], and the ids of these tokens."""
         inputs, labels = without_labels(batch)
-        due = labels != IGNORED
-        states = model.base_model(**inputs, use_cache=False).last_hidden_state[due]
-        return model.lm_head(states) + model.final_logits_bias, labels[due]
+        states = model.base_model(**inputs, use_cache=False).last_hidden_state
+        states, labels = with_labels(states, labels)
+        return model.lm_head(states) + model.final_logits_bias, labels
 
     def predict(self, model: "PreTrainedModel", batch: "Batch", tokens: Tokens, rows: Ints) -> list[Any]:
+        import torch
+
         logits, labels = self.scores(model, batch)
         due = batch["labels"] != IGNORED
         right = due.masked_scatter(due, logits.argmax(-1) == labels)
-        counts = np.stack([right.sum(1).cpu().numpy(), due.sum(1).cpu().numpy()], 1)
+        counts = torch.stack([right.sum(1), due.sum(1)], 1).cpu().numpy()
         of_rows = counts[: len(rows)]
         of_rows[tokens.segments(rows).switched] += counts[len(rows) :]
         return [list(pair) for pair in of_rows.tolist()]

@@ -113,20 +113,18 @@ class Seq2SeqHead(Head):
         ids = targets["input_ids"]
         return sources | {"target_ids": ids, "target_size": [len(row) for row in ids], "reference": references}
 
-    def collate(
-        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
-    ) -> dict[str, "torch.Tensor"]:
+    def collate(self, tokens: Tokens, rows: Ints, token_types: bool) -> dict[str, "torch.Tensor"]:
         """The tensors of a batch of sources, and the tensors of the decoder.
 
         Both `decoder_input_ids` and `decoder_attention_mask` are [rows, tokens of the longest target - 1].
         """
         import torch
 
-        batch = super().collate(tokens, rows, token_types, device)
+        batch = super().collate(tokens, rows, token_types)
         ids, real = self._targets(tokens, rows)
         # The decoder does not read the last token of a target, after which there is nothing to predict.
         arrays = {"decoder_input_ids": ids[:, :-1], "decoder_attention_mask": real[:, 1:].astype(np.int64)}
-        return batch | {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+        return batch | {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
         """The tokens that follow the tokens that the decoder reads: [rows, tokens of the longest target - 1]."""

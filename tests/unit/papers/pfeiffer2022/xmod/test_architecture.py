@@ -213,7 +213,7 @@ def _logits(model: Any, run: Path, data: Any) -> torch.Tensor:
     from xlgrid.models import prediction
 
     head, rows = HEADS[data.head], np.arange(len(data))
-    batch = head.collate(data, rows, False, model.device)
+    batch = head.collate(data, rows, False)
     batch |= prediction.extras(model, trained.read(run).method, data, rows, training=False)
     with torch.no_grad():
         return head.scores(model.eval(), batch)[0]
