@@ -1,17 +1,17 @@
-"""Time of a dry run over a study of many cells, beside a plain Snakefile with the same files.
+"""CPU time of a dry run over a study of many cells, beside a plain Snakefile with the same files, and of `xlgrid status`.
 
-The time includes reading the study, its grid, and Snakemake's plan, but printing no jobs. The plain Snakefile has literal
+The time of a dry run includes reading the study, its grid, and Snakemake's plan, but printing no jobs. The plain Snakefile has literal
 paths, `expand`, and neither studies nor input functions: it shows what Snakemake itself takes.
 
 Run from the repository root: python benchmarks/grid.py [--languages 50] [--seeds 4]
 """
 
 import argparse
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -144,23 +144,25 @@ def main() -> None:
         plain.mkdir()
         (plain / "Snakefile").write_text(PLAIN.format(**names))
         for folder in (plain, study):
-            seconds[folder.name] = dry_run(folder)
+            # With `--quiet all`, a dry run prints every job all the same; with `--quiet rules progress`, it prints none.
+            seconds[folder.name] = cpu(
+                folder, "snakemake", "--dry-run", "--quiet", "rules", "progress", "reason", "host"
+            )
             print(
                 f"{folder.name}: {cells:,} cells: {seconds[folder.name]:.1f} s, {1e3 * seconds[folder.name] / cells:.2f} ms a cell"
             )
+        print(f"xlgrid status: {cpu(study, 'xlgrid', 'status', 'many'):.1f} s")
     print(f"ratio: {seconds['study'] / seconds['plain']:.2f}")
 
 
-def dry_run(folder: Path) -> float:
-    """Seconds of a dry run in a folder, in which Snakemake prints no jobs."""
-    # With `--quiet all`, a dry run prints every job all the same; with `--quiet rules progress`, it prints none.
-    command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "rules", "progress", "reason", "host"]
-    start = time.perf_counter()
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    seconds = time.perf_counter() - start
+def cpu(folder: Path, *command: str) -> float:
+    """CPU seconds, of user and system, of a command of a module in a folder."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if result.returncode:
         sys.exit(result.stdout[-4000:] + result.stderr[-4000:])
-    return seconds
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -11,6 +12,7 @@ from xlgrid.data.downloads import find
 from xlgrid.plan.checks import inherited_problems, training_problems
 from xlgrid.plan.estimate import Estimate
 from xlgrid.plan.plan import Plan
+from xlgrid.plan.sizes import DataSizes
 from xlgrid.preflight import Line, State
 from xlgrid.preflight.doctor import RESULTS, existing
 from xlgrid.preflight.files import file_lines, materials, tokenizer_lines
@@ -42,6 +44,7 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     if plan.ancestors:
         yield from (Line(State.OPEN, "training", problem) for problem in training_problems(plan))
     yield from method_lines(plan)
+    yield from sample_lines(plan)
     yield from exhibit_lines(plan)
     yield from pair_lines(plan)
     yield from claim_lines(plan)
@@ -86,6 +89,21 @@ def exhibit_lines(plan: Plan) -> Iterator[Line]:
         rendered += 1
     if rendered and are_good:
         yield Line(State.GOOD, "exhibits", f"{rendered} can be rendered, as far as the planned cells show")
+
+
+def sample_lines(plan: Plan) -> Iterator[Line]:
+    """A line for each setting that needs more training examples than a language has, if their number is known."""
+    sizes, problems = DataSizes(plan), dict[tuple[str, str], str]()
+    for run in plan.runs:
+        added = plan.study.recipe(*run[1:]).training.added
+        for tokens in run.under(plan.study.name).tokens(plan, "train") if added else ():
+            with suppress(ValueError):  # The number is not known.
+                examples = sizes.examples(tokens)
+                for key, setting in added.items():
+                    if problem := setting.lacking(examples):
+                        problems.setdefault((key, tokens.task), f"{tokens.language}: {problem}")
+    for (key, task), problem in problems.items():
+        yield Line(State.PROBLEM, key, f"{task} in {problem}")
 
 
 def claim_lines(plan: Plan) -> Iterator[Line]:

@@ -36,6 +36,9 @@ class _Sample(Setting):
             return None
         return "a sample of the examples is drawn once, and `alpha` draws without end: leave out one of the two"
 
+    def lacking(self, examples: int) -> str | None:
+        return None if self.root == ALL or self.root <= examples else _too_few(self.root, examples)
+
     def used(self, examples: int) -> int:
         return examples if self.root == ALL else min(self.root, examples)
 
@@ -113,16 +116,20 @@ def sample(tokens: "Tokens", number: int, seed: int, balanced: bool) -> Ints:
         rows = np.flatnonzero(parts == part)
         examples, first = np.unique(tokens.example_of[rows], return_index=True)
         if len(examples) < number:
-            raise ValueError(
-                f"the setting asks for {number:,} training examples of each language, and there are {len(examples):,}: "
-                "lower the number, write `all`, or leave the language out"
-            )
+            raise ValueError(_too_few(number, len(examples)))
         order = np.random.default_rng([_SALT, seed, int(part)]).permutation(len(examples))
         if balanced:
             labels = tokens.columns[ALL_HEADS.find(tokens.head).class_column][rows[first[order]]]
             order = order[np.argsort(_ranks(labels), kind="stable")]
         chosen.append(rows[np.isin(tokens.example_of[rows], examples[order[:number]])])
     return np.sort(np.concatenate(chosen))
+
+
+def _too_few(number: int, examples: int) -> str:
+    return (
+        f"the setting asks for {number:,} training examples of each language, and there are {examples:,}: lower the "
+        "number, write `all`, or leave the language out"
+    )
 
 
 def _ranks(labels: Ints) -> Ints:

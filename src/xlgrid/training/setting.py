@@ -102,6 +102,11 @@ class Setting(BaseModel):
         """
         return planned
 
+    def lacking(self, examples: int) -> str | None:
+        """The error message if a language or pair has only so many training examples, and the training needs more; None if
+        it does not."""
+        return None
+
     def used(self, examples: int) -> int:
         """The number of training examples of a language or pair that the training uses, of so many."""
         return examples

@@ -14,7 +14,7 @@ from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import State
-from xlgrid.preflight.check import claim_lines, disk_line, exhibit_lines, method_lines, study_lines
+from xlgrid.preflight.check import claim_lines, disk_line, exhibit_lines, method_lines, sample_lines, study_lines
 from xlgrid.preflight.files import materials
 from xlgrid.results.verdicts import smallest_effect
 
@@ -45,6 +45,15 @@ def test_settings_of_training_that_a_narrower_study_does_not_use_are_a_remark(
     narrow = write(tmp_path, "extends: s\ngrids: {main: {method: [full-ft]}}\n", "narrow.yaml")
     [line] = [line for line in study_lines(load_plan(narrow), "hub.lock.yaml") if line.thing == "training"]
     assert line.state is State.OPEN and "no run has method 'bitfit', which the study defines" in line.text
+
+
+@pytest.mark.parametrize("examples", [10, 72, 73, 1000])
+def test_samples_that_are_larger_than_the_data_are_a_problem(examples: int, tmp_path: Path) -> None:
+    """The data have 100 examples, of which 72 are for training."""
+    study = TEXT.replace("training:", f"training:\n  - {{when: {{method: bitfit}}, set: {{examples: {examples}}}}}", 1)
+    lines = [*sample_lines(load_plan(write(tmp_path, study)))]
+    assert [line.state for line in lines] == [State.PROBLEM] * (examples > 72), lines
+    assert all(line.thing == "examples" and "there are 72: lower the number" in line.text for line in lines)
 
 
 class Broken(Method):

@@ -55,6 +55,8 @@ class OverTables(OfCells):
         yield from super().problems(study, axes)
         for key, names in self.tables.items():
             yield from among(key, "table of pairs", names, [*self.other_names, *study.pairs, *BUILT_IN])
+        for name in study.pairs.keys() & {*self.other_names}:
+            yield f"`{name}` has a meaning of its own here, so a table of `pairs` needs another name"
 
 
 class OverPairs(OverTables):

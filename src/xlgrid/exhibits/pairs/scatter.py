@@ -177,6 +177,10 @@ class Scatter(OverPairs):
             dash: Any = {"linestyle": plots.DASHES[at % len(plots.DASHES)], "marker": marker, "markersize": 4}
             ax.plot(ends, drawn, color=colour, linewidth=1.6, zorder=4, label=fit.line, **dash)
             ax.fill_between(ends, low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
+        # A band that is wider than the points is cut.
+        if len(scores := [*points["mean"].dropna(), *[0.0] * bool(self.baseline)]):
+            above = 0.08 * (max(scores) - min(scores)) or 0.5
+            ax.set_ylim(min(scores) - above, max(scores) + above)
         spare = 0.04 * (known.max() - known.min()) or 0.5
         spare += apart * len(fits) / 2
         ax.set(xlabel=x, ylabel=y, xlim=(known.min() - spare, known.max() + spare))

@@ -125,3 +125,9 @@ def test_a_table_that_does_not_exist_is_told() -> None:
     asked = SimpleNamespace(pairs={}, methods={"adapters": None}, groups={})
     problems = [*exhibit.problems(asked, {"method": ["adapters"]})]
     assert len(problems) == 1 and problems[0].startswith("by: unknown table of pairs 'score', did you mean 'scores'")
+
+
+def test_a_table_cannot_have_the_name_that_means_the_scores() -> None:
+    asked = SimpleNamespace(pairs={"scores": None}, methods={"adapters": None}, groups={})
+    [problem] = EXHIBIT.validate_python(CLUSTERS).problems(asked, {"method": ["adapters"]})
+    assert "`scores` has a meaning of its own" in problem
