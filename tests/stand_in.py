@@ -57,6 +57,13 @@ class _Module:
     def device_count(self) -> int:
         return 1
 
+    # The device draws no numbers of its own, and `torch.random.fork_rng` asks each device for its state.
+    def get_rng_state(self, device: object = None) -> torch.Tensor:
+        return torch.empty(0, dtype=torch.uint8)
+
+    def set_rng_state(self, state: torch.Tensor, device: object = None) -> None:
+        pass
+
     def current_device(self) -> int:
         return 0
 

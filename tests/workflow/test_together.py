@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import first, planned, project, succeeds
+from project import blocks, commands, first, planned, project, succeeds
 
 RUNS, REPORT = "results/first/runs/ner/mini-xlmr/bitfit", "results/first/report.html"
 GROUP = "results/first/together/ner/mini-xlmr/bitfit/qa1/seed1.tar"
@@ -70,3 +70,12 @@ def test_without_its_file_a_group_trains_again_and_gives_the_same_runs(built: Pa
     place.unlink()
     succeeds(built, f"snakemake --profile laptop {place.relative_to(built)}")
     assert place.read_bytes() == before
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
+    page = "docs/how-to/together.md"
+    folder = project(tmp_path, first(), "first")
+    study, *_ = blocks(page, "yaml")
+    (folder / "studies" / "faster.yaml").write_text(study)
+    check, made = commands(page)[:2]
+    succeeds(folder, check, made.replace("--cores all", "--dry-run"))

@@ -50,9 +50,9 @@ def test_the_package_is_the_command() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
 def test_a_signal_of_a_scheduler_leaves_no_half_written_file(tmp_path: Path, number: signal.Signals) -> None:
     code = (
-        "import os\nfrom xlgrid.cli import app as cli\nfrom xlgrid.base.files import whole\n"
-        "def app():\n    with whole('out.txt') as aside:\n        aside.write_text('half')\n"
-        f"        os.kill(os.getpid(), {number:d})\ncli.parser = lambda: app\ncli.main()\n"
+        "import os\nfrom types import SimpleNamespace\nfrom xlgrid.cli import app as cli\nfrom xlgrid.base.files import whole\n"
+        "def app(args):\n    with whole('out.txt') as aside:\n        aside.write_text('half')\n"
+        f"        os.kill(os.getpid(), {number:d})\ncli.parser = lambda: SimpleNamespace(main=app)\ncli.main()\n"
     )
     process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path)
     assert process.returncode == 128 + number and [*tmp_path.iterdir()] == []

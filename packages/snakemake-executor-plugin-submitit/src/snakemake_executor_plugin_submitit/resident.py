@@ -77,7 +77,7 @@ class Resident:
     def since_last(self, usage: Usage) -> Usage:
         """What a command has used, from what the process has used so far."""
         before, self.used = self.used, usage.cpu_seconds
-        return usage._replace(cpu_seconds=usage.cpu_seconds - before)
+        return Usage(usage.cpu_seconds - before, usage.memory_mb)
 
 
 def begin(script: str, pipes: Iterable[int]) -> Resident:

@@ -117,7 +117,7 @@ class EmbeddingHead(Head):
             # A sentence that consists of special tokens only has the vector 0.
             weights = pooled.to(states.dtype).unsqueeze(-1)
             vectors = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
-        found = vectors.float().cpu().numpy()
+        found = vectors.detach().float().cpu().numpy()
         if not np.isfinite(found).all():
             raise ValueError(
                 "the vector of a sentence has values that are not numbers: the encoder has diverged, use another one"

@@ -17,8 +17,9 @@ from xlgrid.evaluation import cell
 from xlgrid.models import deltas
 from xlgrid.papers.luo2021.veco.names import is_cross_attention
 from xlgrid.training import pretraining
-from xlgrid.training.loop import Loop, train
+from xlgrid.training.loop import train
 from xlgrid.training.pretraining import Pretraining, take_checkpoint
+from xlgrid.training.progress import Progress
 from xlgrid.training.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -67,14 +68,14 @@ def test_killed_twice_it_has_the_same_bytes(files: Files, tmp_path: Path) -> Non
 
 def test_all_losses_fall_and_the_log_has_them(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     history: list[dict[str, float]] = []
-    advance = Loop.advance
+    add = Progress.add
 
-    def noted(loop: Loop, chosen: Any) -> dict[str, float]:
-        history.append(losses := advance(loop, chosen))
-        return losses
+    def noted(progress: Progress, step: int, losses: dict[str, float], *more: Any) -> None:
+        history.append(losses)
+        add(progress, step, losses, *more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Loop, "advance", noted)
+        patch.setattr(Progress, "add", noted)
         pretrained(scratch(), files, tmp_path / "e", steps=60, batch_size=16, lr=0.01)
     log = capsys.readouterr().err
     for name in ("MLM", "CA-MLM", "TLM"):
