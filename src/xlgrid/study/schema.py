@@ -40,6 +40,7 @@ from xlgrid.study.sweeps import Runs, Sweep, makers, swept
 from xlgrid.study.tasks import TaskEntry
 from xlgrid.study.together import Axes
 from xlgrid.study.when import ForRuns
+from xlgrid.training.grouping import name_of
 from xlgrid.training.recipe import Recipe, Training
 from xlgrid.training.sweep import Swept
 
@@ -393,7 +394,7 @@ class Study(Strict):
     def _recipe_in_group(self, *axes: Any) -> Recipe:
         alone = self.recipe_alone(*axes)
         members = self.groups_of_runs.get(axes, ())
-        return alone.model_copy(update={"together": tuple(each.name for each in members)}) if members else alone
+        return alone.model_copy(update={"together": tuple(map(name_of, members))}) if members else alone
 
     def _recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
         entry = self.methods[method]

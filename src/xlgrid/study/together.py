@@ -27,11 +27,6 @@ class Axes(NamedTuple):
     source: Source
     seed: int
 
-    @property
-    def name(self) -> str:
-        """The name of the run among the runs of its group."""
-        return f"{self.method}/{self.source}/{self.seed}"
-
 
 def groups(study: "Study") -> dict[tuple[Any, ...], tuple[Axes, ...]]:
     """Each run that trains together with others -> the runs of its group, itself among them.

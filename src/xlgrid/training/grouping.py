@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 TYPES = ("bert", "roberta", "xlm-roberta")
 
 
+def name_of(run: Any) -> str:
+    """The name of a run among the runs of its group.
+
+    Args:
+        run: the recipe of the run, or another object with its method, source and seed.
+    """
+    return f"{run.method}/{run.source}/{run.seed}"
+
+
 class Together(Setting, RootModel[Annotated[int, Field(ge=2)]]):
     """Runs that differ in source, seed and the settings of their optimiser train in groups, in one forward pass."""
 

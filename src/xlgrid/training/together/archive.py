@@ -11,6 +11,7 @@ from pathlib import Path
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.models import deltas
+from xlgrid.training.grouping import name_of
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.signals import Stopped, signals
 from xlgrid.training.state import say
@@ -58,11 +59,6 @@ def train_group(recipes: Sequence[Recipe], encoder: Path, files: Sequence[Files]
                 member.finish()
         _pack(folder, members, output)
         shutil.rmtree(folder)
-
-
-def name_of(recipe: Recipe) -> str:
-    """The name of a run among the runs of its group."""
-    return f"{recipe.method}/{recipe.source}/{recipe.seed}"
 
 
 def _pack(folder: Path, members: Sequence[Member], output: Path) -> None:
