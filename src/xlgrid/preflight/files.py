@@ -110,7 +110,7 @@ def file_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
             groups.setdefault(material.named.thing, []).append(material)
     for thing, members in groups.items():
         missing = dict.fromkeys(file for material in members for file in material.missing)
-        yield from _missing(thing, [*missing], downloads)
+        yield from missing_lines(thing, [*missing], downloads)
         if present := [material for material in members if not material.missing]:
             yield from _checked(plan, thing, present)
 
@@ -126,7 +126,7 @@ def by_hand_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
         yield Line(State.PROBLEM, path, f"{_absent(files)}, and only you can get what is missing: {advice}")
 
 
-def _missing(thing: str, files: Sequence[str], downloads: Mapping[str, MatchedEntry]) -> Iterator[Line]:
+def missing_lines(thing: str, files: Sequence[str], downloads: Mapping[str, MatchedEntry]) -> Iterator[Line]:
     """Lines about files that are missing."""
     hosts: dict[str, list[str]] = {}
     for file in files:

@@ -8,6 +8,7 @@ from xlgrid.languages.sources import NONE
 from xlgrid.pairs.table import is_one_way
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight import Line, State
+from xlgrid.preflight.files import missing_lines
 
 
 def pair_lines(plan: Plan) -> Iterator[Line]:
@@ -22,11 +23,8 @@ def pair_lines(plan: Plan) -> Iterator[Line]:
     for name, entry in study.pairs.items():
         found = find(study.downloads, entry.file)
         if found and not Path(entry.file).is_file():
-            if problem := found.problem:
-                yield Line(State.PROBLEM, f"pairs {name}", f"{entry.file}: {problem}")
-            elif found.urls:
-                yield Line(State.GOOD, f"pairs {name}", f"Snakemake downloads {entry.file}")
-            else:
+            yield from missing_lines(f"pairs {name}", [entry.file], {entry.file: found})
+            if found.entry.url is None:
                 advice = f"there is no file {entry.file}, and only you can get it: {found.entry.by_hand}"
                 yield Line(State.PROBLEM, f"pairs {name}", advice)
             continue
