@@ -10,7 +10,7 @@ from xlgrid.evaluation.kept import Keeper
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import Method, make
-from xlgrid.models import by_language, deltas, fit, load, precision
+from xlgrid.models import by_language, deltas, fit, load, precision, prediction
 from xlgrid.training.recipe import Recipe, Training
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def placed(model: "PreTrainedModel", settings: Training) -> tuple[int, bool, boo
     if _keeper:
         _keeper.place(model, device)
     else:
-        model.to(device)
+        prediction.place(model, device)
     budget = settings.micro_batch_tokens or settings.batch_tokens
     return budget, precision.uses_bf16(device, settings.precision), settings.segments
 
