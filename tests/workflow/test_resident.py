@@ -2,6 +2,7 @@
 
 import json
 import re
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_cells_of_a_worker_are_those_that_their_commands_make_alone(made: Path) -> None:
     cells = sorted(made.glob("results/demo/cells/**/*.json"))
-    assert len(cells) == 24
+    [grid] = study()["grids"].values()
+    axes = ("task", "encoder", "method", "source", "seed")
+    # `mono` stands for each language.
+    assert len(cells) == prod(len(grid[axis]) for axis in axes) * len(study()["languages"])
     for cell in cells:
         command = json.loads(cell.read_text())["command"]
         succeeds(made, re.sub(r"--output \S+", "--output alone.json", command))
