@@ -29,7 +29,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def of(cls, used: "resource.struct_rusage") -> "Usage":
-        """What the kernel says."""
+        """The usage that the kernel reports for a process."""
         return cls(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
@@ -75,7 +75,7 @@ class Resident:
         return None
 
     def since_last(self, usage: Usage) -> Usage:
-        """What a command has used, from what the process has used so far."""
+        """The usage of the last command, from the usage of its process since the start."""
         before, self.used = self.used, usage.cpu_seconds
         return Usage(usage.cpu_seconds - before, usage.memory_mb)
 

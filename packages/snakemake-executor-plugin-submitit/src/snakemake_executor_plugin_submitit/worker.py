@@ -273,7 +273,7 @@ class Runner:
         if command and not problem:
             forked.prepare(command.words)
             command = command if forked.forkable() else None
-            # What has been run before, whatever its end was, runs in a process of its own.
+            # A job with an earlier attempt runs in a process of its own, whatever the end of that attempt was.
             is_served = command is not None and not before and not job.benchmark and forked.is_served(command)
         if job.benchmark:
             import snakemake.benchmark
