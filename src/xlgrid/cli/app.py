@@ -27,6 +27,7 @@ COMMANDS = {
         preflight.doctor,
         studies.status,
         studies.cost,
+        results.trace,
         export.export,
         pairs.distances,
     ),
