@@ -28,6 +28,8 @@ COMMANDS = {
         studies.status,
         studies.cost,
         results.trace,
+        studies.compare,
+        studies.rename,
         export.export,
         pairs.distances,
     ),
