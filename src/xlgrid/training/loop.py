@@ -598,8 +598,7 @@ class Loop:
                 parameter.copy_(saved["weights"][name])
         self.optimiser.load_state_dict(saved["optimiser"])
         for name in PROGRESS:
-            # Earlier versions did not count the steps in fp32.
-            setattr(self, name, saved.get(name, getattr(self, name)))
+            setattr(self, name, saved[name])
         self.clock.add(saved)
         # After an error about memory, the user may have lowered `micro_batch_tokens`.
         self.limit = min(filter(None, (self.limit, self.settings.micro_batch_tokens)), default=None)
