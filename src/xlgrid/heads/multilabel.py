@@ -14,6 +14,7 @@ from xlgrid.heads.head import Evaluated, Example, TaskColumns, at_least_fp32, wr
 from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.sequence import SequenceHead, check_names
 from xlgrid.heads.tokens import Tokens
+from xlgrid.heads.transfer import labelled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,7 +149,7 @@ class MultilabelHead(SequenceHead):
         from torch.nn.functional import binary_cross_entropy_with_logits
 
         logits, labels = self.scores(model, batch)
-        counted, logits = (labels != IGNORED).nonzero().squeeze(1), at_least_fp32(logits.flatten())
+        counted, logits = labelled(labels), at_least_fp32(logits.flatten())
         loss: torch.Tensor = binary_cross_entropy_with_logits(
             logits[counted], labels[counted].to(logits.dtype), reduction="sum"
         )
