@@ -31,6 +31,7 @@ COMMANDS = {
         studies.compare,
         studies.rename,
         export.export,
+        export.crate,
         pairs.distances,
     ),
     "Called by the rules: data": (
