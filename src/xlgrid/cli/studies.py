@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -65,3 +65,36 @@ def cost(
     from xlgrid.report import cost
 
     cost.show(load_plan(study), measured)
+
+
+def rename(
+    study: StudyName,
+    part: Annotated[Literal["task", "encoder", "method"], typer.Argument(help="what has another name now")],
+    old: Annotated[str, typer.Argument(help="the name before")],
+    new: Annotated[str, typer.Argument(help="the name in the study now")],
+) -> None:
+    """Move all results of a task, an encoder or a method to its new name, so that nothing is computed again.
+
+    Write the new name into the study first.
+    """
+    from xlgrid.plan.load import load_plan
+    from xlgrid.plan.rename import Renaming, rename
+
+    print(rename(load_plan(study), Renaming(part, old, new)))
+
+
+def compare(
+    first: StudyName,
+    second: Annotated[str, typer.Argument(metavar="OTHER", help="the other study")],
+    output: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="also write settings.csv and scores.csv to this folder")
+    ] = None,
+) -> None:
+    """Show what changed from one study to another: settings of their runs, and scores, with intervals.
+
+    Cells with the same task, encoder, method, source, target and seed are compared.
+    """
+    from xlgrid.plan.load import load_plan
+    from xlgrid.report import compare
+
+    compare.show(load_plan(first), load_plan(second), output)
