@@ -243,6 +243,17 @@ def everything(plan: Plan) -> list[str]:
     return files
 
 
+def megabytes(wildcards: Any, input: Any, attempt: int) -> int:
+    """The memory that a job requests, for each attempt: 4 GB and twice the size of the encoder that it reads, but at least 8 GB.
+
+    A process on a GPU holds the best weights, and for a moment a second copy. If the file of the encoder does not exist
+    yet, its size is 0; Snakemake asks again before it submits the job.
+    """
+    files = flat({name: getattr(input, name, []) for name in ("encoder", "begin")})
+    sizes = [os.path.getsize(file) for file in files if os.path.exists(file)]
+    return attempt * max(8000, 4000 + 2 * sum(sizes) // 10**6)
+
+
 def lacks_results(wanted: Product, files: Inputs) -> bool:
     """Whether an exhibit, claims or a report exists, but some results from which it was made do not.
 
