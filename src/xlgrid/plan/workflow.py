@@ -42,6 +42,11 @@ class Settings(Strict):
         description="the number of GPUs of each job that trains or evaluates (resource `gpu`); a profile may set the "
         "resources of single rules",
     )
+    page: int = Field(
+        default=0,
+        ge=0,
+        description="the seconds between two writes of the page results/{study}/status.html about the run; 0 for no page",
+    )
 
 
 class Command(NamedTuple):
