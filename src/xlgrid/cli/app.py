@@ -28,6 +28,7 @@ COMMANDS = {
         studies.status,
         studies.cost,
         results.trace,
+        results.checklist,
         studies.compare,
         studies.rename,
         export.export,
