@@ -27,6 +27,8 @@ COMMANDS = {
         preflight.doctor,
         studies.status,
         studies.cost,
+        studies.compare,
+        studies.rename,
         export.export,
         pairs.distances,
     ),

@@ -19,6 +19,13 @@ def export(
             metavar="FOLDER", help="also write the learning curves to this folder, as TensorBoard event files"
         ),
     ] = None,
+    predictions: Annotated[
+        bool,
+        typer.Option(
+            "--predictions",
+            help="also write what the models answer in each test example, as predictions.parquet beside the cells",
+        ),
+    ] = False,
 ) -> None:
     """Write the cells of a study as one parquet file, with a row for each planned cell.
 
@@ -26,8 +33,12 @@ def export(
     """
     from xlgrid.plan.load import read_plan
     from xlgrid.report import export
+    from xlgrid.report import predictions as answers
 
     plan = read_plan(study)
     if tensorboard:
         print(export.export_curves(plan, tensorboard))
-    print(export.export_cells(plan, output or export.cells_path(plan)))
+    output = output or export.cells_path(plan)
+    print(export.export_cells(plan, output))
+    if predictions:
+        print(answers.export(plan, output.with_name("predictions.parquet")))

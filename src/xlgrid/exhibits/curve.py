@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, wrong_groups
 from xlgrid.methods.variants import plain, settings_of
+from xlgrid.products.train import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,6 +122,7 @@ class Curve(OfCells):
             learning = learning.merge(known.drop_duplicates(), on="encoder")
             learning = stats.select(learning, self.select, "learning curves")
             chosen = stats.learning_curves(learning, chosen, self.lines)
+            chosen["path"] = chosen["run"] + f"/{Run.files[0]}"
             quantity, notes = f"dev {quantity}", []
         else:
             chosen = chosen if self.x in settings else stats.with_x(chosen, self.x)
@@ -146,7 +148,8 @@ class Curve(OfCells):
         )
         across = min(len(order[self.panels]), PANELS_ACROSS) if self.panels else 1
         room = across * (PANEL + BETWEEN[0]) - BETWEEN[0]
-        return Rendering(self.printed(entries, notes=notes, rows=rows, order=order), draw=draw, room=room)
+        sheet = self.printed(entries, notes=notes, rows=rows, order=order)
+        return Rendering(sheet, draw=draw, behind=chosen.assign(column=chosen[self.lines]), room=room)
 
 
 def curves(

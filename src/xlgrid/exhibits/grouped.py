@@ -62,7 +62,7 @@ class Grouped(OfCells):
         entries = stats.entries(chosen, [self.rows], "column")
         scores = stats.scores_of_seeds(chosen, [self.rows], "column").dropna(subset="score")
         sheet = self.printed(entries, notes=printing.about(chosen), rows=[self.rows], order=order)
-        return Rendering(sheet, draw=partial(self._draw, entries, scores, order, quantity))
+        return Rendering(sheet, draw=partial(self._draw, entries, scores, order, quantity), behind=chosen)
 
     def _draw(
         self,

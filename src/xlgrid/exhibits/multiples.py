@@ -49,9 +49,8 @@ class Multiples(OfCells):
         chosen = stats.select(cells, self.select)
         metrics = list(dict.fromkeys(chosen["metric"]))
         entries = stats.entries(chosen, [self.panels, "source"], "target")
-        entries = printing.with_learning(
-            entries, chosen.assign(column=chosen["target"]), [self.panels, "source", "column"]
-        )
+        behind = chosen.assign(column=chosen["target"])
+        entries = printing.with_learning(entries, behind, [self.panels, "source", "column"])
         shown = {axis: stats.in_order(chosen, axis, self.select) for axis in ("source", "target", self.panels)}
         used, among = study.languages_used, [*shown["target"], *shown["source"]]
         sources, targets = (codes_of(by_family(shown[axis], used, among)) for axis in ("source", "target"))
@@ -61,7 +60,7 @@ class Multiples(OfCells):
         sheet = self.printed(entries, notes=printing.about(chosen), rows=[self.panels, "source"], order=order)
         draw = partial(self._draw, entries, order, shades, ends, units.quantity(metrics))
         room = min(3, len(order[self.panels])) * NUMBERED * len(targets)
-        return Rendering(sheet, draw=draw, room=room)
+        return Rendering(sheet, draw=draw, behind=behind, room=room)
 
     def _draw(
         self,
