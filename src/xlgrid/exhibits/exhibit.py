@@ -241,8 +241,10 @@ class Exhibit(Strict):
         if rendering.draw is not None:
             return ""
         sheet = rendering.in_latex or rendering.sheet
-        text = sheet.entries["text"].mask(sheet.entries["state"] == "missing", "88.8 ± 8.8")
-        return too_wide(replace(sheet, entries=sheet.entries.assign(text=text), labels=labels), self.latex, self.width)
+        entries = sheet.entries
+        wide = "88.8 ± 8.8" if "±" in sheet.numbers else "88.8"
+        entries = entries.assign(text=entries["text"].mask(entries["state"] == "missing", wide))
+        return too_wide(replace(sheet, entries=entries, labels=labels), self.latex, self.width)
 
     def write(
         self, name: str, folder: str | Path, rendering: Rendering, labels: Mapping[str, str] = MappingProxyType({})
