@@ -28,9 +28,11 @@ COMMANDS = {
         studies.status,
         studies.efficiency,
         studies.cost,
+        results.trace,
         studies.compare,
         studies.rename,
         export.export,
+        export.crate,
         pairs.distances,
     ),
     "Called by the rules: data": (
