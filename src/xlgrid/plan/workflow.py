@@ -43,7 +43,7 @@ class Settings(Strict):
         "resources of single rules",
     )
     page: int = Field(
-        default=0,
+        default=60,
         ge=0,
         description="the seconds between two writes of the page results/{study}/status.html about the run; 0 for no page",
     )
