@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, wrong_groups
 from xlgrid.methods.variants import plain, settings_of
+from xlgrid.products.train import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,6 +121,7 @@ class Curve(OfCells):
             learning = learning.merge(known.drop_duplicates(), on="encoder")
             learning = stats.select(learning, self.select, "learning curves")
             chosen = stats.learning_curves(learning, chosen, self.lines)
+            chosen["path"] = chosen["run"] + f"/{Run.files[0]}"
             quantity, notes = f"dev {quantity}", []
         else:
             chosen = chosen if self.x in settings else stats.with_x(chosen, self.x)
@@ -144,7 +146,8 @@ class Curve(OfCells):
             ends=(0, 100) if percent else (0, 1),
             ticks=points if self.x in settings else (),
         )
-        return Rendering(self.printed(entries, notes=notes, rows=rows, order=order), draw=draw)
+        behind = chosen.assign(column=chosen[self.lines])
+        return Rendering(self.printed(entries, notes=notes, rows=rows, order=order), draw=draw, behind=behind)
 
 
 def curves(

@@ -49,8 +49,9 @@ class Rendering(NamedTuple):
         sheet: the table.
         data: the contents of the CSV; None: the entries of the sheet without their printed texts.
         draw: draws the figure; None for a table.
-        behind: the cells behind the entries of the sheet, with the columns that name an entry; None if they are not
-            compared with published numbers.
+        behind: the results behind the entries of the sheet, with the `path` of each file. Those of an entry have its
+            values in each column that names an entry; a column that is absent here does not distinguish them. None, or
+            without `path`: each entry depends on all results that the exhibit reads.
         in_latex: the table for LaTeX; None: the same as for the other formats.
     """
 
@@ -59,6 +60,22 @@ class Rendering(NamedTuple):
     draw: "Callable[[], Axes] | None" = None
     behind: "pd.DataFrame | None" = None
     in_latex: "Sheet | None" = None
+
+    def behind_entry(self, entry: Mapping[str, Any]) -> "pd.DataFrame | None":
+        """The rows of `behind` for an entry of the sheet; None if it depends on all results that the exhibit reads."""
+        if self.behind is None or "path" not in self.behind:
+            return None
+        keys = [name for name in (*self.sheet.rows, *self.sheet.axes) if name in self.behind]
+        is_behind = [all(row[name] == entry[name] for name in keys) for row in self.behind[keys].to_dict("records")]
+        return self.behind[is_behind]
+
+    @property
+    def csv(self) -> str:
+        """The contents of the CSV."""
+        from xlgrid.exhibits.drawing.sheet import PRINTED
+
+        data = self.sheet.entries.drop(columns=list(PRINTED)) if self.data is None else self.data
+        return str(data.to_csv(index=False, lineterminator="\n"))
 
 
 class Exhibit(Strict):
@@ -205,9 +222,7 @@ class Exhibit(Strict):
         from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.exhibits.drawing.latex import latex
 
-        sheet, data = rendering.sheet, rendering.data
-        if data is None:
-            data = sheet.entries.drop(columns=list(printing.PRINTED))
+        sheet = rendering.sheet
         stem = Path(folder) / name
         if rendering.draw is None:
             write_text(f"{stem}.html", printing.html(sheet))
@@ -219,7 +234,7 @@ class Exhibit(Strict):
         write_text(f"{stem}.md", printing.markdown(sheet))
         write_text(f"{stem}.tex", latex(rendering.in_latex or sheet, name, self.latex))
         # This file is written last, because it marks the exhibit as complete.
-        write_text(f"{stem}.csv", data.to_csv(index=False, lineterminator="\n"))
+        write_text(f"{stem}.csv", rendering.csv)
 
     def write_published(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files that compare the exhibit with published numbers.

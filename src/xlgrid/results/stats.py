@@ -166,7 +166,7 @@ def method_differences(
         axis: the axis of `first` and `second`, which may be `encoder` instead.
 
     Returns:
-        The cells of `first` behind the entries; and the entries with the columns `source`, `column` (the target), and
+        The cells behind the entries, those of `first` before those of `second`; and the entries with the columns `source`, `column` (the target), and
         the statistics of `differences`. A pair of cells counts as one cell.
 
     Raises:
@@ -181,7 +181,7 @@ def method_differences(
     by = ["source", "column"]
     means = [seed_means(_one_of_each(side, by), by, []) for side in sides]
     compared = differences(means[0], means[1], by)
-    return sides[0], compared.assign(n_cells=compared["n_seeds"], n_cells_expected=compared["n_seeds_expected"])
+    return pd.concat(sides), compared.assign(n_cells=compared["n_seeds"], n_cells_expected=compared["n_seeds_expected"])
 
 
 def note_on_seeds(cells: pd.DataFrame, column: str, first: str, second: str, by: Sequence[str]) -> list[str]:

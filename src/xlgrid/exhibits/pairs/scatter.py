@@ -61,7 +61,7 @@ class Scatter(OverPairs):
 
         from xlgrid.results import units
 
-        points, chosen = self._points(cells)
+        points, chosen, behind = self._points(cells)
         values = study.pair_values(self.against)
         points = points.assign(value=values.of(points["source"], points["target"]))
         if points["value"].isna().all():
@@ -86,15 +86,16 @@ class Scatter(OverPairs):
         of_point = ["line", "source", "target", "value", "mean", "sd", "n_seeds", "n_seeds_expected"]
         data = data[[*of_point, "slope", "low", "high", "per"]].rename(columns={"line": self.lines})
         draw = partial(self._draw, points, fits, per, values.quantity, quantity)
-        return Rendering(self.table(self.lines, lines, self._notes(points, chosen, fits)), data, draw)
+        return Rendering(self.table(self.lines, lines, self._notes(points, chosen, fits)), data, draw, behind)
 
     def _slope(self, fit: Any) -> str:
         if isnan(fit.low):
             return f"{shown(fit.slope, self.digits)}{' (no interval)' * (not isnan(fit.slope))}"
         return "{} [{}, {}]".format(*(shown(value, self.digits) for value in (fit.slope, fit.low, fit.high)))
 
-    def _points(self, cells: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame"]:
-        """A row for each line, source and target with the statistics of `stats.over_seeds`; and the cells behind them."""
+    def _points(self, cells: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", "pd.DataFrame"]:
+        """A row for each line, source and target with the statistics of `stats.over_seeds`; the selected cells; and the cells
+        behind each line, to which those of the baseline belong."""
         import pandas as pd
 
         from xlgrid.results import stats
@@ -103,20 +104,22 @@ class Scatter(OverPairs):
         chosen = self.model_copy(update={"select": {**self.select, **both}}).transfers(cells)
         if not self.baseline:
             entries = stats.entries(chosen, [self.lines, "source"], "target")
-            return entries.rename(columns={"column": "target", self.lines: "line"}), chosen
+            return entries.rename(columns={"column": "target", self.lines: "line"}), chosen, chosen
         [(axis, baseline)] = self.baseline.items()
-        parts = []
+        parts, behind = [], []
         for name, of_line in chosen[chosen[axis] != baseline].groupby(self.lines, sort=False):
             other = chosen[chosen[axis] == baseline]
             other = other if axis == self.lines else other[other[self.lines] == name]
             first, *more = dict.fromkeys(of_line[axis])
             if more:
                 raise ValueError(f"lines: line {name} has several {axis}s ({first}, {more[0]}): select one of them")
-            _, entries = stats.method_differences(pd.concat([of_line, other]), str(first), baseline, axis)
+            sides, entries = stats.method_differences(pd.concat([of_line, other]), str(first), baseline, axis)
+            behind.append(sides.drop(columns="column").assign(**{self.lines: name}))
             parts.append(entries.assign(line=name))
         if not parts:
             raise ValueError(f"baseline: every selected cell is one of {baseline}: select others to compare with it")
-        return pd.concat(parts, ignore_index=True).rename(columns={"column": "target"}), chosen
+        points = pd.concat(parts, ignore_index=True).rename(columns={"column": "target"})
+        return points, chosen, pd.concat(behind)
 
     def _notes(self, points: "pd.DataFrame", cells: "pd.DataFrame", fits: "pd.DataFrame") -> Iterator[str]:
         yield from self.about(cells)
