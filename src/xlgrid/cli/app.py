@@ -26,10 +26,13 @@ COMMANDS = {
         preflight.fetch,
         preflight.doctor,
         studies.status,
+        studies.efficiency,
         studies.cost,
+        results.trace,
         studies.compare,
         studies.rename,
         export.export,
+        export.crate,
         pairs.distances,
     ),
     "Called by the rules: data": (

@@ -42,3 +42,20 @@ def export(
     print(export.export_cells(plan, output))
     if predictions:
         print(answers.export(plan, output.with_name("predictions.parquet")))
+
+
+def crate(
+    study: StudyName,
+    output: Annotated[Path, typer.Option(help="the folder, or the file .zip, to write")],
+    licence: Annotated[
+        str | None, typer.Option("--license", help="the licence of the results, by its address", show_default="none")
+    ] = None,
+) -> None:
+    """Write a study as a Provenance Run Crate (RO-Crate 1.1): workflow, results, exhibits, and the jobs that made them.
+
+    Weights, tokens and data are not copied: the crate has their SHA-256.
+    """
+    from xlgrid.plan.load import read_plan
+    from xlgrid.report import crate
+
+    print(crate.write(read_plan(study), output, licence))
