@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 from threading import Thread
 
-from project import first, project, shell
+import yaml
+from project import first, make, project, shell
 
 TARGET = "results/first/runs/ner/mini-xlmr/bitfit/qa1/seed1/run.json"
 
@@ -37,3 +38,19 @@ def test_a_run_writes_a_page_about_itself_until_it_ends(tmp_path: Path) -> None:
     [again] = re.findall(r"<pre[^>]*>(.*?)</pre>", pages[-1])
     assert again.startswith("snakemake --profile laptop -- results/first/runs/ner/mini-xlmr/bitfit/qa1/seed1/"), again
     assert (folder / "results" / "first" / "logs" / "status.log").read_text() == ""
+
+
+def test_a_run_leaves_what_its_jobs_used_and_the_lines_for_a_profile_fit(tmp_path: Path) -> None:
+    folder = project(tmp_path, first(), "first")
+    make(folder, TARGET)
+    output = shell(folder, "xlgrid efficiency first").stdout
+    requests = yaml.safe_load(output[output.index("set-resources:") :])
+    assert {"data", "text", "pretrain", "tokens", "train"} <= requests["set-resources"].keys()
+    # No job counts twice, from the ledger and from its benchmark.
+    assert re.search(r"^data +1 ", output, re.MULTILINE), output
+    # A person writes the lines into a profile.
+    profile = folder / "laptop" / "profile.v9+.yaml"
+    profile.write_text(f"{profile.read_text()}\n{yaml.safe_dump(requests)}")
+    process = shell(folder, f"snakemake --profile laptop --dry-run --forcerun train -- {TARGET}")
+    memory = eval(requests["set-resources"]["train"]["mem_mb"], {"attempt": 1})
+    assert f"mem_mb={memory}" in process.stdout + process.stderr, process.stdout + process.stderr

@@ -26,6 +26,7 @@ COMMANDS = {
         preflight.fetch,
         preflight.doctor,
         studies.status,
+        studies.efficiency,
         studies.cost,
         results.trace,
         results.checklist,

@@ -98,3 +98,15 @@ def compare(
     from xlgrid.report import compare
 
     compare.show(load_plan(first), load_plan(second), output)
+
+
+def efficiency(study: StudyName) -> None:
+    """Show what the jobs of each rule have used of the memory, time and cores that they requested, and what to request next time.
+
+    The numbers are those of the submitit executor, which both profiles use, and Snakemake's benchmarks of other jobs.
+    """
+    from xlgrid.plan.load import load_plan
+    from xlgrid.report import efficiency
+    from xlgrid.report.ledger import stated
+
+    efficiency.show(load_plan(study), stated())
