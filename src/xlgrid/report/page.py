@@ -40,7 +40,7 @@ from xlgrid.products.train import Run
 from xlgrid.report import figures
 from xlgrid.report import verdicts as first
 from xlgrid.report.figures import ENTRY, having
-from xlgrid.report.sweeps import MOST_PANELS, read_choices, surfaces
+from xlgrid.report.sweeps import MOST_SURFACES, read_choices, surface
 from xlgrid.report.sweeps import table as table_of_sweeps
 from xlgrid.results import units
 
@@ -78,6 +78,7 @@ class Report:
     choices: Sequence[Mapping[str, Any]] = ()
     shared: str = ""
     root: Path = Path()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(study_name: str | Path, root: str | Path | None = None) -> Report:
@@ -114,6 +115,7 @@ def load(study_name: str | Path, root: str | Path | None = None) -> Report:
         choices=read_choices(plan, root),
         shared=plan.shared,
         root=root,
+        labels=study.labels,
     )
 
 
@@ -240,11 +242,10 @@ def sweeps(study: Report) -> Html | None:
     finished = f"{len(made):,} of {len(study.choices):,}"
     text = f"Runs tried: {runs:,}. Sweeps that are finished: {finished}. Time of their runs: {duration(seconds)}."
     with plots.style():
-        figure = _figure(surfaces(made[:MOST_PANELS]), "Mean dev score of each setting that was tried") if made else ""
+        alt = "Mean dev score of each setting that was tried"
+        drawn = Markup("").join(Markup(_figure(surface(choice), alt)) for choice in made[:MOST_SURFACES])
     return Html(
-        _PARTS.sweeps(
-            text, Markup(_table(table_of_sweeps(study.choices), "plain")), Markup(figure), len(made) - MOST_PANELS
-        )
+        _PARTS.sweeps(text, Markup(_table(table_of_sweeps(study.choices), "plain")), drawn, len(made) - MOST_SURFACES)
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite, isnan
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jinja2
@@ -15,7 +16,7 @@ from xlgrid.exhibits.drawing import plots
 from xlgrid.exhibits.drawing.sheet import number
 from xlgrid.products.report import Claims
 from xlgrid.results import units
-from xlgrid.results.claims import Claim
+from xlgrid.results.claims import Claim, Selection
 from xlgrid.results.verdicts import DOES_NOT, HOLDS
 
 _TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
@@ -72,7 +73,7 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
 def of_study(study: Any) -> str:
     """The finding of a study, see `finding`; "" without verdicts."""
     judged = read(study.root / Claims(study.name).file(".csv")) if study.claims else None
-    return "" if judged is None else finding(study.claims, judged)
+    return "" if judged is None else finding(study.claims, judged, study.labels)
 
 
 def read(path: Path) -> pd.DataFrame | None:
@@ -81,31 +82,36 @@ def read(path: Path) -> pd.DataFrame | None:
     return judged if judged is not None and "like_verdict" in judged else None
 
 
-def finding(claims: Mapping[str, Claim], judged: pd.DataFrame) -> str:
+def finding(claims: Mapping[str, Claim], judged: pd.DataFrame, labels: Mapping[str, str] = MappingProxyType({})) -> str:
     """A sentence about the first claim that holds, or else about the first one with a verdict, and a sentence with the
-    numbers of claims."""
+    numbers of claims.
+
+    Args:
+        labels: name in the study -> what the sentence has for it.
+    """
     states = judged["verdict"].map(_state)
     decided = judged[states == "holds"] if (states == "holds").any() else judged[states == "open"]
     n = states.value_counts()
     words = {"holds": "holding over these languages", "open": "not holding", "lacks": "lacking runs"}
     parts = [f"{n[state]} {text}" for state, text in words.items() if state in n]
     also = int((judged["like_verdict"] == HOLDS).sum())
-    first = [_sentence(claims[str(decided.iloc[0]["claim"])], decided.iloc[0])] if len(decided) else []
+    first = [_sentence(claims[str(decided.iloc[0]["claim"])], decided.iloc[0], labels)] if len(decided) else []
     total = f"Claims: {', '.join(parts)}; {also or 'none'} holding for languages like these."
     return " ".join([*first, total])
 
 
-def _sentence(claim: Claim, row: Any) -> str:
+def _sentence(claim: Claim, row: Any, labels: Mapping[str, str]) -> str:
     """A claim in words, such as `lora is better than full-ft by 2.1 points of f1 (1.2 to 3.0) over these languages; for
     languages like these, it is open: too few languages.`"""
     unit = units.unit_of_difference([row.metric])
     of_metric = f"{unit} of {row.metric}" if unit else str(row.metric)
     is_known = claim.compare and not claim.within and claim.expect != "none"
     if is_known and claim.compare and row.verdict == HOLDS:
-        first, second = (side.text for side in claim.compare)
+        first, second = (_text(side, labels) for side in claim.compare)
         better = "better" if (row.effect > 0) == units.higher_is_better([row.metric]) else "worse"
         size, ends = abs(row.effect), sorted((abs(row.low), abs(row.high)))
-        where = f" ({claim.select.text})" if claim.select.text else ""
+        selected = _text(claim.select, labels)
+        where = f" ({selected})" if selected else ""
         text = f"{first} is {better} than {second} by {number(size, 1)} {of_metric} ({_to(*ends)}) over these languages"
         text += where
     else:
@@ -115,6 +121,10 @@ def _sentence(claim: Claim, row: Any) -> str:
     like = {HOLDS: "it holds", DOES_NOT: "it is open"}.get(row.like_verdict, f"it is open: {row.like_verdict}")
     interval = "" if isnan(row.like_low) else f" ({_to(row.like_low, row.like_high)})"
     return f"{text}; for languages like these, {like}{interval}."
+
+
+def _text(side: Selection, labels: Mapping[str, str]) -> str:
+    return " ".join("/".join(labels.get(str(value), str(value)) for value in values) for values in side.axes.values())
 
 
 def _to(low: float, high: float) -> str:

@@ -59,6 +59,13 @@ def test_the_finding_is_about_the_first_claim_that_holds() -> None:
     )
 
 
+def test_the_finding_has_the_labels_of_the_study() -> None:
+    labels = {"lora": "LoRA", "full-ft": "full fine-tuning"}
+    assert first.finding(CLAIMS, judged(BETTER), labels).startswith(
+        "LoRA is better than full fine-tuning by 2.1 points"
+    )
+
+
 def test_a_lower_score_is_worse_and_of_a_loss_better() -> None:
     less = BETTER | {"effect": -2.1, "low": -3.0, "high": -1.2}
     assert "lora is worse than full-ft by 2.1 points of f1 (1.2 to 3.0)" in first.finding(CLAIMS, judged(less))
