@@ -60,7 +60,7 @@ from xlgrid.heads import HEADS
 from xlgrid.heads.metrics import Metric, OfAll
 from xlgrid.results.claims import Term
 from xlgrid.results.population import over_languages
-from xlgrid.results.verdicts import LEVEL, LikeNoise, Noise, half_width, holm, tail_beyond
+from xlgrid.results.verdicts import LEVEL, Noise, half_width, holm, tail_beyond
 
 CLAIMS, SOURCES, TARGETS = 6, 3, 4
 # Standard deviations in logits.
@@ -214,8 +214,8 @@ def of_grids(
         of_seeds = cells.mean((0, 1))
         noise = Noise(of_seeds.var(ddof=1) / seeds, common, seeds)
         population = over_languages(terms, contributed)
-        wide = (math.nan,) if population.reason else (LikeNoise(noise, common, population).half_width(LEVEL / 2),)
-        outcomes.append([of_seeds.mean(), noise.half_width(LEVEL / 2), *wide])
+        wide = noise._replace(of_shared=common, population=population).half_width(LEVEL / 2)
+        outcomes.append([of_seeds.mean(), noise.half_width(LEVEL / 2), wide])
     effects, *halves = np.transpose(outcomes)
     shown = []
     for half in halves:

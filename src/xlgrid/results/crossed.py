@@ -30,7 +30,6 @@ class Fit(NamedTuple):
     """The estimates of the model.
 
     Attributes:
-        fixed: group -> β.
         variances: the variance of each axis with a random effect, by its position, and of the residual, under -1.
         random: axis -> level -> the best linear unbiased prediction of its effect, and the standard error of this
             prediction.
@@ -38,7 +37,6 @@ class Fit(NamedTuple):
         covariance: the asymptotic covariance of the variances that are not 0, in their order.
     """
 
-    fixed: Mapping[Hashable, float]
     variances: Mapping[int, float]
     random: Mapping[int, Mapping[Hashable, tuple[float, float]]]
     members: Mapping[int, Floats]
@@ -82,9 +80,7 @@ def fit(values: Sequence[float], axes: Sequence[Sequence[Hashable]], groups: Seq
     scale = float(np.sqrt((residual**2).sum() / (n - p)))
     if scale <= 1e-12 * max(1.0, float(np.abs(y).max())):
         none = {axis: dict.fromkeys(names, (0.0, 0.0)) for axis, names in levels.items()}
-        betas = np.linalg.solve(x.T @ x, x.T @ y)
-        variances = dict.fromkeys([*levels, -1], 0.0)
-        return Fit(dict(zip(fixed_levels, betas.tolist(), strict=True)), variances, none, members, np.zeros((0, 0)))
+        return Fit(dict.fromkeys([*levels, -1], 0.0), none, members, np.zeros((0, 0)))
     # A shift of all values changes only β.
     products, of_values, squares = every.T @ every, every.T @ residual / scale, float(residual @ residual) / scale**2
     owner = np.repeat([-1, *levels], [p, *map(len, levels.values())])
@@ -101,23 +97,17 @@ def fit(values: Sequence[float], axes: Sequence[Sequence[Hashable]], groups: Seq
         variance = max(LEAST, (squares - of_values @ inverse @ of_values) / (n - p))
         return inverse, np.linalg.slogdet(equations)[1], variance
 
-    def slope(inverse: Floats, variance: float) -> Floats:
-        """The derivative of the deviance with respect to γ."""
+    def deviance(ratios: Floats) -> tuple[float, Floats]:
+        inverse, determinant, variance = solved(ratios)
         projected = products - products @ inverse @ products
         left = of_values - products @ inverse @ of_values
         at = [owner == axis for axis in levels]
-        return np.array([np.trace(projected[np.ix_(i, i)]) - (left[i] ** 2).sum() / variance for i in at])
+        slope = [np.trace(projected[np.ix_(i, i)]) - (left[i] ** 2).sum() / variance for i in at]
+        return (n - p) * np.log(variance) + determinant, 2 * ratios * slope
 
-    def deviance(ratios: Floats) -> tuple[float, Floats]:
-        inverse, determinant, variance = solved(ratios)
-        return (n - p) * np.log(variance) + determinant, 2 * ratios * slope(inverse, variance)
-
-    ratios = _of_mean_squares(residual, list(members.values()), n - p)
-    inverse, _, variance = solved(ratios)
-    first = slope(inverse, variance)
-    # In a complete grid, mean squares are the solution.
-    if (np.where(ratios > 0, abs(first), -first) > 1e-6).any():
-        ratios = minimize(deviance, np.maximum(ratios, 0.3), jac=True, method="BFGS", options={"gtol": 1e-6}).x
+    ratios = np.full(len(levels), 0.7)
+    if levels:
+        ratios = minimize(deviance, ratios, jac=True, method="BFGS", options={"gtol": 1e-6}).x
     ratios[ratios**2 < LEAST] = 0
     inverse, _, variance = solved(ratios)
     variance *= scale**2
@@ -141,40 +131,10 @@ def fit(values: Sequence[float], axes: Sequence[Sequence[Hashable]], groups: Seq
                 information[at, other] = n - 2 * np.trace(once) + np.trace(once @ once)
     estimates = inverse @ of_values * scale
     errors = np.sqrt(np.maximum(0, np.diag(inverse)) * variance)
-    betas = estimates[owner < 0] + np.linalg.solve(x.T @ x, x.T @ (y - residual))
     both_of = list(zip(estimates.tolist(), errors.tolist(), strict=True))
     random = {axis: dict(zip(levels[axis], both_of[np.argmax(owner == axis) :], strict=False)) for axis in levels}
-    return Fit(
-        dict(zip(fixed_levels, betas.tolist(), strict=True)),
-        variances,
-        random,
-        members,
-        np.asarray(2 * variance**2 * np.linalg.inv(information), dtype=float),
-    )
-
-
-def _of_mean_squares(values: Floats, members: Sequence[Floats], freedom: int) -> Floats:
-    """θ of the mean squares of axes that are balanced. Those that are less than the residual's are pooled with it, because
-    the likelihood is then largest at 0.
-
-    Args:
-        values: the values, with mean 0.
-        members: for each axis, the level of each value, [values, levels].
-        freedom: the degrees of freedom of the values.
-    """
-    squares = [float(((z.T @ values) ** 2 / z.sum(0)).sum()) for z in members]
-    of_axis = [z.shape[1] - 1 for z in members]
-    pooled, rest = max(float(values @ values) - sum(squares), 0.0), freedom - sum(of_axis)
-    kept = {axis: squares[axis] / of_axis[axis] for axis in range(len(members))}
-    for axis in sorted(kept, key=kept.__getitem__):
-        if rest <= 0 or kept[axis] * rest <= pooled:
-            pooled, rest = pooled + squares[axis], rest + of_axis[axis]
-            del kept[axis]
-    each = [len(values) / z.shape[1] for z in members]
-    within = max(pooled / max(rest, 1), LEAST * float(values @ values))
-    return np.array(
-        [np.sqrt((kept[axis] / within - 1) / each[axis]) if axis in kept else 0.0 for axis in range(len(each))]
-    )
+    covariance = np.asarray(2 * variance**2 * np.linalg.inv(information), dtype=float)
+    return Fit(variances, random, members, covariance)
 
 
 def _indicators(names: Sequence[Hashable], levels: Sequence[Hashable]) -> Floats:

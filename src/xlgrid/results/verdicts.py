@@ -240,7 +240,8 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         claim = claims[str(row["claim"])]
         effect = row["effect"] - (claim.against or 0)
         these = Noise(row["seed_variance"], row["example_variance"], row["n_seeds"])
-        like = LikeNoise(these, row["shared_variance"], row["population"])
+        population = row["population"]
+        like = these._replace(of_shared=row["shared_variance"], population=population)
         # `against` compares a single side with a number, for instance to claim that a model guesses.
         nothing = row["learnt_nothing"] if len(claim.sides) > 1 else ""
         enough = row["n_seeds"] >= LEAST_SEEDS and row["n_cells"] == row["n_cells_expected"] and not nothing
@@ -248,7 +249,7 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         # How far the effect is inside the claimed range.
         inside = min(effect - claim.range[0], claim.range[1] - effect)
         numbers: dict[str, Any] = {"effect": effect}
-        for prefix, noise, reason in (("", these, without), ("like_", like, without or like.population.reason)):
+        for prefix, noise, reason in (("", these, without), ("like_", like, without or population.reason)):
             half = noise.half_width(LEVEL / 2)
             numbers[f"{prefix}low"], numbers[f"{prefix}high"] = effect - half, effect + half
             numbers |= {f"{prefix}se": noise.se, f"{prefix}p": nan if reason else _p(claim, effect, noise)}
@@ -259,7 +260,7 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         }
         words = {"says": claim.says, "measured": claim.measured, "metric": row["metric"], "expected": claim.expected}
         counts = {str(name): row[name] for name in row if str(name).startswith("n_")}
-        languages = {"n_sources": like.population.sources, "n_targets": like.population.targets}
+        languages = {"n_sources": population.sources, "n_targets": population.targets}
         rows.append(
             {"claim": row["claim"], **words, **numbers, **needed, **counts, **languages, "learnt_nothing": nothing}
         )
@@ -273,72 +274,51 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
 
 
 class Noise(NamedTuple):
-    """The noise of an effect over these languages.
+    """The noise of an effect over these languages or, with a `population`, over languages like these.
+
+    Over languages like these, the degrees of freedom are those of Satterthwaite for the sum of the variances over seeds
+    and over languages, and the interval is at least as wide as that over these languages.
 
     Attributes:
         of_seeds: s² / S.
         of_examples: v.
         seeds: S.
+        of_shared: the part of v that all targets share.
+        population: the variance over languages.
     """
 
     of_seeds: float
     of_examples: float
     seeds: int
+    of_shared: float = 0.0
+    population: Population | None = None
 
     @property
     def se(self) -> float:
-        return sqrt(self.of_seeds + self.of_examples)
+        further = self.of_shared + self.population.variance if self.population else self.of_examples
+        return sqrt(self.of_seeds + further)
+
+    def _df(self, population: Population) -> float:
+        parts = ((self.of_seeds, self.seeds - 1), (population.variance, population.df))
+        inverse = sum(part**2 / df for part, df in parts if part) / self.se**4 if self.se else 0.0
+        return 1 / inverse if inverse else inf
 
     def with_seeds(self, number: int) -> "Noise":
         """The noise with another number of seeds, if they vary as much."""
         return self._replace(of_seeds=self.of_seeds * self.seeds / number, seeds=number)
 
-    def half_width(self, tail: float) -> float:
-        """See the function `half_width`."""
-        return half_width(tail, *self)
-
-    def tail_beyond(self, distance: float) -> float:
-        """See the function `tail_beyond`."""
-        return tail_beyond(distance, *self)
-
-
-class LikeNoise(NamedTuple):
-    """The noise of an effect over languages like these, see `xlgrid.results.population`.
-
-    The degrees of freedom are those of Satterthwaite for the sum of the variances over seeds and over languages. The
-    interval is at least as wide as that over these languages.
-
-    Attributes:
-        these: the noise over these languages.
-        of_shared_examples: the part of v that all targets share.
-        population: the variance over languages.
-    """
-
-    these: Noise
-    of_shared_examples: float
-    population: Population
-
-    @property
-    def se(self) -> float:
-        return sqrt(self.these.of_seeds + self.of_shared_examples + self.population.variance)
-
-    @property
-    def df(self) -> float:
-        parts = ((self.these.of_seeds, self.these.seeds - 1), (self.population.variance, self.population.df))
-        inverse = sum(part**2 / df for part, df in parts if part) / self.se**4 if self.se else 0.0
-        return 1 / inverse if inverse else inf
-
-    def with_languages(self, number: int) -> "LikeNoise":
+    def with_languages(self, number: int) -> "Noise":
         """The noise with another number of languages, if they vary as much."""
-        return self._replace(population=self.population.with_languages(number))
+        return self._replace(population=self.population and self.population.with_languages(number))
 
     def half_width(self, tail: float) -> float:
-        """Half of the width of the interval with `tail` on each side; NaN without a variance over languages."""
+        """Half of the width of the interval with `tail` on each side; NaN without a variance."""
         from scipy.special import stdtrit
 
-        if isnan(self.se):
-            return nan
-        return max(self.these.half_width(tail), float(-stdtrit(self.df, tail)) * self.se)
+        width = half_width(tail, self.of_seeds, self.of_examples, self.seeds)
+        if self.population is None or isnan(self.se):
+            return width if self.population is None else nan
+        return max(width, float(-stdtrit(self._df(self.population), tail)) * self.se)
 
     def tail_beyond(self, distance: float) -> float:
         """The tail of the interval that has this half width."""
@@ -346,11 +326,13 @@ class LikeNoise(NamedTuple):
 
         if distance < 0:
             return 1 - self.tail_beyond(-distance)
-        own = float(stdtr(self.df, -distance / self.se)) if self.se else 0.0
-        return max(self.these.tail_beyond(distance), own)
+        tail = tail_beyond(distance, self.of_seeds, self.of_examples, self.seeds)
+        if self.population is None or not self.se:
+            return tail
+        return max(tail, float(stdtr(self._df(self.population), -distance / self.se)))
 
 
-def _least(start: int, noise: Callable[[int], Noise | LikeNoise], inside: float) -> float:
+def _least(start: int, noise: Callable[[int], Noise], inside: float) -> float:
     """The smallest number from `start` to `MOST` with whose noise the interval is narrower than `inside` on each side;
     NaN if none is."""
     numbers = range(start, MOST + 1) if inside > 0 else ()
@@ -403,7 +385,7 @@ def tail_beyond(distance: float, seed_variance: float, example_variance: float, 
     return float(np.exp(brentq(lambda x: half_width(float(np.exp(x)), *noise) - distance, log(least), log(0.5))))
 
 
-def _p(claim: Claim, effect: float, noise: Noise | LikeNoise) -> float:
+def _p(claim: Claim, effect: float, noise: Noise) -> float:
     """The p of a claim."""
 
     def above(bound: float) -> float:

@@ -11,7 +11,7 @@ import pytest
 from xlgrid.results.claims import Term
 from xlgrid.results.crossed import fit
 from xlgrid.results.population import NO_SAMPLE, TOO_FEW, Pair, Population, over_languages
-from xlgrid.results.verdicts import LikeNoise, Noise
+from xlgrid.results.verdicts import Noise
 
 SEEDS = (1, 2, 3)
 
@@ -121,7 +121,9 @@ def test_the_interval_is_never_narrower_than_that_over_these_languages() -> None
     for _ in range(200):
         of_seeds, of_examples, variance = rng.exponential(1, 3) * rng.integers(0, 2, 3)
         these = Noise(of_seeds, of_examples, int(rng.integers(2, 6)))
-        like = LikeNoise(these, rng.random() * of_examples, Population(variance, rng.uniform(3, 30), 5, 5))
+        like = these._replace(
+            of_shared=rng.random() * of_examples, population=Population(variance, rng.uniform(3, 30), 5, 5)
+        )
         assert like.half_width(0.025) >= these.half_width(0.025)
         if half := like.half_width(0.025):
             assert like.tail_beyond(half) == pytest.approx(0.025, rel=1e-4)
@@ -146,6 +148,6 @@ def test_the_interval_has_the_truth_in_nearly_95_of_a_hundred_grids(seeds: int, 
         values = values + rng.normal(0, 0.5, (size, size, seeds))
         parts = dict(zip(keys, (values / len(pairs)).ravel().tolist(), strict=True))
         effects = values.mean((0, 1))
-        noise = LikeNoise(Noise(effects.var(ddof=1) / seeds, 0.0, seeds), 0.0, over_languages(each, parts))
+        noise = Noise(effects.var(ddof=1) / seeds, 0.0, seeds, 0.0, over_languages(each, parts))
         covered += abs(effects.mean()) < noise.half_width(0.025)
     assert covered / times == pytest.approx(0.95, abs=0.035)
