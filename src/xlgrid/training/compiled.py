@@ -1,17 +1,11 @@
 """The setting of training by which torch compiles the layers of an encoder."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import RootModel
 
 from xlgrid.heads.families import FAMILIES, layers_of
 from xlgrid.training.setting import Setting
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from xlgrid.methods import Method
 
 
 class Compile(Setting, RootModel[Literal[True]]):
@@ -24,17 +18,15 @@ class Compile(Setting, RootModel[Literal[True]]):
     )
 
     def conflict(self, training: Any) -> str | None:
-        if "together" in training.added:
-            return "`compile` is for the layers of one run, and runs that train `together` have others: leave out one"
-        return None
+        is_alone = "together" not in training.added
+        return None if is_alone else "`compile` is for runs that train alone: leave out `compile` or `together`"
 
-    def unfit(self, method: "Method", config: Mapping[str, Any]) -> str | None:
+    def unfit(self, method: Any, config: Any) -> str | None:
         if (kind := config.get("model_type", "bert")) in FAMILIES:
             return None
         return f"the layers of encoders of type {kind} are unknown: leave out `compile`, or take one of type {', '.join(FAMILIES)}"
 
-    def complete(self, model: "PreTrainedModel") -> None:
-        import torch._dynamo.config
+    def complete(self, model: Any) -> None:
         import torch._inductor.config
 
         # Dropout then draws the numbers that it draws without.

@@ -70,7 +70,7 @@ def test_each_layer_is_compiled_and_no_name_of_a_weight_changes(encoder: Path) -
 def test_runs_with_layers_of_their_own_are_not_compiled() -> None:
     assert Training(compile=True, together=2).conflict == (  # type: ignore[call-arg]
         "compile",
-        "`compile` is for the layers of one run, and runs that train `together` have others: leave out one",
+        "`compile` is for runs that train alone: leave out `compile` or `together`",
     )
     assert Training(compile=True).conflict is None  # type: ignore[call-arg]
 
