@@ -70,7 +70,7 @@ def test_a_run_with_other_settings_stays(copy: Path) -> None:
 
     edit(copy, change)
     output = shell(copy, "xlgrid rename demo method bitfit biases").stdout
-    assert "stays: results/demo/runs/ner/mini-xlmr/bitfit/qa1/seed1/: its recipe has other settings" in output
+    assert "stays: results/demo/runs/ner/mini-xlmr/bitfit/qa1/seed1: its recipe has other settings" in output
     assert [*(copy / "results/demo/runs/ner/mini-xlmr/bitfit").rglob("delta.safetensors")]
     assert [*(copy / "results/demo/cells/ner/mini-xlmr/bitfit").rglob("*.json")]
     assert not (copy / "results/demo/runs/ner/mini-xlmr/biases").exists()

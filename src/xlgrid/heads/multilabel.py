@@ -10,7 +10,7 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.classification import Cases, measures
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.head import TaskColumns, at_least_fp32, written
+from xlgrid.heads.head import Evaluated, Example, TaskColumns, at_least_fp32, written
 from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.sequence import SequenceHead, check_names
 from xlgrid.heads.tokens import Tokens
@@ -169,6 +169,13 @@ class MultilabelHead(SequenceHead):
         outcomes = _outcomes(labels, np.broadcast_to(majority, labels.shape))
         metrics = self.metrics(tokens.label_names)
         return {each.name: score for each in metrics if (score := each.score(outcomes)) or each.is_listed}
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        texts = ([", ".join(seen.labels[at] for at in side) for side in outcome[:2]] for outcome in seen.outcomes)
+        return seen.rows((gold, predicted, gold == predicted) for gold, predicted in texts)
+
+    def confusion(self, labels: Sequence[str], outcomes: Sequence[Any]) -> None:
+        """None, because a row may have several labels."""
 
 
 def _labels(tokens: Tokens) -> np.ndarray:

@@ -49,7 +49,8 @@ def outcomes_on(
     The arguments and the errors raised are those of `predictions_on`.
     """
     predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves, head, lower)
-    return (head or ALL_HEADS.find(tokens.head)).outcomes(tokens, predictions)
+    head = head or ALL_HEADS.find(tokens.head)
+    return head.outcomes(tokens, head.answers(tokens, predictions))
 
 
 def predictions_on(

@@ -9,9 +9,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from xlgrid.base.errors import Damaged
 from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
 from xlgrid.plan.plan import Plan
@@ -25,6 +27,8 @@ Part = Literal["task", "encoder", "method"]
 _FIELDS = {"task": {"{task}"}, "encoder": {"{encoder}", "{tokenizer}"}, "method": {"{method}"}}
 # Part -> the entries of records that have its name.
 _ENTRIES = {"task": {"task", "first"}, "encoder": {"encoder"}, "method": {"method", "together"}}
+# The most paths that are listed.
+_LISTED = 10
 
 
 class Renaming(NamedTuple):
@@ -105,14 +109,14 @@ def rename(plan: Plan, renaming: Renaming) -> str:
         )
     files = [str(file) for file in sorted(Path("results", study.name).rglob("*")) if file.is_file()]
     stay = {path: why for file in files for path, why in _stale(plan, renaming, file)}
-    moves = {file: renaming.path(file) for file in files if not any(map(file.startswith, stay))}
-    moves = {file: path for file, path in moves.items() if path != file}
+    files = [file for file in files if file not in stay and os.path.dirname(file) not in stay]
+    moves = {file: path for file in files if (path := renaming.path(file)) != file}
     if there := [path for path in moves.values() if Path(path).exists()]:
         raise ValueError(
             f"{there[0]} exists already, with {len(there) - 1} others: delete what you need less, and run this again"
         )
     for file in files:
-        if file.endswith(".json") and not any(map(file.startswith, stay)):
+        if file.endswith(".json"):
             _rewrite(Path(file), renaming)
         elif (product := product_of(file)) and product.shows_results:
             Path(file).unlink()
@@ -125,7 +129,8 @@ def rename(plan: Plan, renaming: Renaming) -> str:
     )
     moved = ", ".join(f"{kind} {number:,}" for kind, number in counts.items())
     lines = [f"moved from {old} to {new}: {moved or 'nothing'}"]
-    lines += [f"stays: {path}: {why}" for path, why in stay.items()]
+    lines += [f"stays: {path}: {why}" for path, why in islice(stay.items(), _LISTED)]
+    lines += [f"and {len(stay) - _LISTED:,} others stay"] if len(stay) > _LISTED else []
     if moves:
         command = f"snakemake --touch --forceall --cores 1 {Report(study.name).path}"
         lines.append(f"Snakemake keeps the settings of each file. Tell it that the new ones are up to date: {command}")
@@ -133,26 +138,31 @@ def rename(plan: Plan, renaming: Renaming) -> str:
 
 
 def _stale(plan: Plan, renaming: Renaming, file: str) -> Iterator[tuple[str, str]]:
-    """The beginning of the paths that cannot be moved with a file, and why: the study would make its contents anew."""
-    old = product_of(file)
-    if not isinstance(old, Run | Cell) or file != old.path or (path := renaming.path(file)) == file:
+    """The file that cannot be moved, or the folder of the run, and why: the study would make its contents anew."""
+    if (path := renaming.path(file)) == file or not (product := product_of(path)):
         return
-    product = type(old).parse(path)
-    assert product
-    kept = old.folder + "/" if isinstance(old, Run) else file
+    kept = os.path.dirname(file) if isinstance(product, Run) else file
     if problem := product.problem(plan):
         yield kept, problem
+    if not isinstance(product, Run | Cell) or path != product.path:
         return
     run = product if isinstance(product, Run) else product.run
-    digest = json.loads(Path(file).read_text(encoding="utf-8")).get("digest")
+    digest = _read(Path(file)).get("digest")
     # A run whose settings a sweep has chosen has the digest of the run of its winner.
     if digest and not plan.study.choice(run) and digest != plan.study.recipe(*run[1:]).digest():
         yield kept, "its recipe has other settings than the study"
 
 
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise Damaged(f"{path} is damaged ({error}): delete it and run this command again", path) from error
+
+
 def _rewrite(path: Path, renaming: Renaming) -> None:
     """Write the new name into a record. Its time stays, because its contents mean the same."""
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = _read(path)
     if (renamed := renaming.record(record)) != record:
         times = path.stat()
         write_text(path, json.dumps(renamed, ensure_ascii=False, indent=1) + "\n")
