@@ -230,7 +230,7 @@ def locked(plan: Plan, files: Iterable[str]) -> dict[str, str]:
     for file in files:
         product, download = product_of(file), find(plan.study.downloads, file)
         repository = product and product.under(plan.study.name).repository(plan.study)
-        wanted += [f"{repository.kind}/{repository.name}@{repository.revision}"] if repository else []
+        wanted += [repository.key] if repository else []
         wanted += download.urls if download else []
     return {key: lock[key] for key in dict.fromkeys(wanted) if key in lock}
 
