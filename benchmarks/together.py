@@ -117,7 +117,9 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--warm", type=int, default=30, help="steps before, until memory of freed arrays serves new ones")
+    parser.add_argument(
+        "--warm", type=int, default=30, help="steps before, until memory of freed arrays serves new ones"
+    )
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
