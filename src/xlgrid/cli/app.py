@@ -29,6 +29,7 @@ COMMANDS = {
         studies.efficiency,
         studies.cost,
         results.trace,
+        results.checklist,
         studies.compare,
         studies.rename,
         export.export,

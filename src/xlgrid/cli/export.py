@@ -26,12 +26,20 @@ def export(
             help="also write what the models answer in each test example, as predictions.parquet beside the cells",
         ),
     ] = False,
+    every_eval_ever: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="also write the cells and their examples to this folder, in the schema of Every Eval Ever",
+        ),
+    ] = None,
 ) -> None:
     """Write the cells of a study as one parquet file, with a row for each planned cell.
 
     A cell without a result has a row without a score.
     """
     from xlgrid.plan.load import read_plan
+    from xlgrid.report import every_eval_ever as logs
     from xlgrid.report import export
     from xlgrid.report import predictions as answers
 
@@ -42,6 +50,8 @@ def export(
     print(export.export_cells(plan, output))
     if predictions:
         print(answers.export(plan, output.with_name("predictions.parquet")))
+    if every_eval_ever:
+        print(logs.export(plan, every_eval_ever))
 
 
 def crate(

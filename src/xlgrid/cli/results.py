@@ -90,3 +90,13 @@ def trace(
         print(json.dumps(traced, ensure_ascii=False, indent=1, default=float))
     else:
         trace.show(traced)
+
+
+def checklist(study: StudyName) -> None:
+    """Print the Responsible NLP checklist of ACL Rolling Review as Markdown, with what the results of a study say.
+
+    What they do not say is marked for the author.
+    """
+    from xlgrid.report.checklist import checklist
+
+    print(checklist(study), end="")

@@ -74,5 +74,11 @@ def trained(run: Run) -> None:
         "inputs": inputs,
         "metric": "f1",
         "device": "cpu",
+        "dev_score": 95.0,
+        "n_train": 1000,
+        "n_dev": 100,
+        "parameters": {"trained": 50, "total": 2000},
+        "seconds": 60.0,
+        "versions": {"torch": "2.13"},
     }
     write(run.path, json.dumps(record))
