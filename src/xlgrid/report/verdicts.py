@@ -73,7 +73,8 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
 def of_study(study: Any) -> str:
     """The finding of a study, see `finding`; "" without verdicts."""
     judged = read(study.root / Claims(study.name).file(".csv")) if study.claims else None
-    return "" if judged is None else finding(study.claims, judged, study.labels)
+    labels = study.plan.study.labels if study.plan else {}
+    return "" if judged is None else finding(study.claims, judged, labels)
 
 
 def read(path: Path) -> pd.DataFrame | None:

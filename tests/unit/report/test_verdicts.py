@@ -123,7 +123,7 @@ def drawn(figure: Any, alt: str) -> str:
 
 def study(root: Path, **entries: Any) -> Any:
     exhibits = {name: SimpleNamespace(title=f"The {name}", is_compared=True) for name in ("table1", "table2", "later")}
-    return SimpleNamespace(**{"name": "p", "root": root, "claims": {}, "exhibits": exhibits, **entries})
+    return SimpleNamespace(**{"name": "p", "root": root, "plan": None, "claims": {}, "exhibits": exhibits, **entries})
 
 
 def test_the_score_counts_the_numbers_that_noise_explains(tmp_path: Path) -> None:
