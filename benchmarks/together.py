@@ -33,7 +33,7 @@ LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 def tokens(path: Path, vocabulary: int, rows: int = 2000) -> Path:
     """Write a tokens file of named entities, with lengths as in the demo."""
     rng = np.random.default_rng(1)
-    ids = [[2, *rng.integers(5, vocabulary, length).tolist(), 3] for length in rng.integers(8, 40, rows)]
+    ids = [[2, *rng.integers(5, vocabulary, length).tolist(), 3] for length in rng.integers(8, 19, rows)]
     labels = [[IGNORED, *rng.integers(0, len(LABELS), len(row) - 2).tolist(), IGNORED] for row in ids]
     facts = {
         "labels": LABELS,
@@ -128,7 +128,7 @@ def main() -> None:
             vocab_size=vocabulary,
             hidden_size=width,
             num_hidden_layers=arguments.layers,
-            num_attention_heads=max(2, width // 64),
+            num_attention_heads=max(4, width // 64),
             intermediate_size=2 * width if width < 384 else 4 * width,
             max_position_embeddings=130,
             type_vocab_size=1,

@@ -115,8 +115,8 @@ def made_by(rule, kind):
 
 
 def job(**differing):
-    """The resources of a job. By default, memory grows with each attempt, and the time is one hour."""
-    return {"mem_mb": described(lambda wildcards, attempt: 8000 * attempt), "runtime": 60, **differing}
+    """The resources of a job. By default, memory grows with the encoder and with each attempt, and the time is one hour."""
+    return {"mem_mb": described(plans.megabytes), "runtime": 60, **differing}
 
 
 def archives(file):

@@ -85,7 +85,11 @@ rule pretrain:
     conda:
         "../envs/xlgrid.yaml"
     resources:
-        **job(runtime=240, gpu=SETTINGS.gpus),
+        **job(
+            mem_mb=lambda w, input, attempt: max(1, SETTINGS.gpus) * plans.megabytes(w, input, attempt),
+            runtime=240,
+            gpu=SETTINGS.gpus,
+        ),
     params:
         # As in rule train: settings that cannot change the result are in `pace`.
         recipe=setting("recipe", Encoder),

@@ -1,7 +1,7 @@
 """Tables and figures from cells, and their comparisons with published numbers.
 
 REQUIRED INPUTS: the cells that the exhibit selects, or attention; published numbers, if it shows or is compared with any
-OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or .png .svg (figures);
+OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or .png .svg .pdf (figures);
     results/{study}/exhibits/{exhibit}-published.csv .md .html (exhibits with `published`)
 """
 
@@ -38,7 +38,7 @@ rule table:
 
 use rule table as figure with:
     output:
-        multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png"),
+        multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png", ".pdf"),
         report(
             "results/{study}/exhibits/{exhibit}.svg",
             category="Figures",

@@ -8,7 +8,7 @@ from bad_inputs import CELL, ENCODER, SETTINGS, STUDY, Bad, file, nothing, sever
 WORKFLOW = (
     Bad(
         "an unknown setting",
-        "config.yaml or --config: unknown setting 'studdy', did you mean 'study'? (there are: study, hub_lock, gpus)",
+        "config.yaml or --config: unknown setting 'studdy', did you mean 'study'? (there are: study, hub_lock, gpus, page)",
         file(SETTINGS, "studdy: mine\n"),
         "snakemake",
     ),

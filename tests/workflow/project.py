@@ -51,6 +51,9 @@ def project(folder: Path, study: dict[str, Any], name: str = "demo") -> Path:
         shutil.copytree(ROOT / part, folder / part)
     for file in ("Snakefile", "config.yaml", "Makefile", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / file, folder)
+    # A test of the page about a run asks for it.
+    config = folder / "config.yaml"
+    config.write_text(re.sub(r"^page: .*$", "page: 0", config.read_text(), flags=re.MULTILINE))
     # One worker imports the libraries, and another process of pytest uses the other core.
     with (folder / "laptop" / "profile.v9+.yaml").open("a") as profile:
         profile.write("submitit-array-parallelism: 1\n")

@@ -129,3 +129,12 @@ def test_a_program_that_scores_by_itself_finds_a_score_that_is_not_that_of_its_m
     assert [row.split() for row in rows] == expected
     cell = path.relative_to(built.parents[1])
     assert last == f"6 cells, of which 1 differ; the largest difference is 2.000000 points, of {cell}"
+
+
+def test_the_right_answers_of_the_exported_predictions_are_the_scores(built: Path) -> None:
+    succeeds(built.parents[1], "xlgrid export demo --predictions")
+    frame = pq.read_table(built / "predictions.parquet").to_pandas()
+    for path, rows in frame.groupby("path"):
+        scores = json.loads((built.parents[1] / path).read_text())["scores"]
+        assert scores.get("squad-em", scores.get("accuracy")) == pytest.approx(100 * rows["is_right"].mean())
+    assert frame["path"].nunique() == 6

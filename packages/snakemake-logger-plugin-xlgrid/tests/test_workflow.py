@@ -83,7 +83,7 @@ def test_running_trainings_are_read_from_their_logs(tmp_path: Path) -> None:
         2: Job("train", (RUN,), str(log), False),
         3: Job("data", ("a",), "", True),
     }
-    assert trainings(jobs, {1, 3}) == {1: Training("ner mini full-ft qa1 seed1", 60, 300, 88.2)}
+    assert trainings(jobs, {1, 3}) == {1: Training("ner mini full-ft qa1 seed1", 60, 300, 88.2, str(log))}
 
 
 def test_time_left_follows_from_what_jobs_of_a_rule_took(workflow: Workflow) -> None:

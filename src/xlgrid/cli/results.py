@@ -1,5 +1,6 @@
-"""Commands that show results: exhibits, claims and reports."""
+"""Commands that show results: exhibits, claims and reports, and everything behind them."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -65,3 +66,37 @@ def partial(
     from xlgrid.report.ledger import stated
 
     status.partial(read_plan(study), output, stated(), log)
+
+
+def trace(
+    file: Annotated[Path, typer.Argument(help="a table, such as results/demo/exhibits/table03.csv, or a cell")],
+    row: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="the row as the table prints it: a label, or all labels with blanks between; repeat it for several"
+        ),
+    ] = None,
+    column: Annotated[list[str] | None, typer.Option(help="the column as the table prints it, likewise")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print all of it as JSON")] = False,
+) -> None:
+    """Show everything behind a number of a table: cells, runs, versions, hashes of files, locks, and the commands that make it again.
+
+    Without --row and --column, everything behind the whole table is shown.
+    """
+    from xlgrid.report import trace
+
+    traced = trace.trace(file, row or (), column or ())
+    if as_json:
+        print(json.dumps(traced, ensure_ascii=False, indent=1, default=float))
+    else:
+        trace.show(traced)
+
+
+def checklist(study: StudyName) -> None:
+    """Print the Responsible NLP checklist of ACL Rolling Review as Markdown, with what the results of a study say.
+
+    What they do not say is marked for the author.
+    """
+    from xlgrid.report.checklist import checklist
+
+    print(checklist(study), end="")

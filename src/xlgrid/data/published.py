@@ -93,6 +93,11 @@ class Repository(NamedTuple):
     name: str
     revision: str
 
+    @property
+    def key(self) -> str:
+        """The key of the repository in the lock file."""
+        return f"{self.kind}/{self.name}@{self.revision}"
+
 
 class Obtained(Strict):
     """A part of a study with files that come from the Hub, from a folder, or from a training here."""

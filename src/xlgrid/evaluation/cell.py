@@ -17,7 +17,6 @@ from xlgrid.base.files import write_text
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.heads import ALL_HEADS
-from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Target
 from xlgrid.methods import Method
@@ -144,7 +143,9 @@ def _results(
     head = ALL_HEADS.find(data.head)
     first_token.read_first_token(model, head)
     # Smaller batches round differently. After an error, the worker evaluates the cell in a process of its own.
-    outcomes = prediction.outcomes_on(model, method, data, *arguments, halves=trained.is_first())
+    predictions = prediction.predictions_on(model, method, data, *arguments, halves=trained.is_first())
+    answers = head.answers(data, predictions)
+    outcomes = head.outcomes(data, answers)
     metric = head.metric(data.label_names, name)
     return {
         "head": head.name,
@@ -156,6 +157,7 @@ def _results(
         **head.counts(data, outcomes),
         **({"options": dict(data.options)} if data.options else {}),
         **prediction.circumstances(model.device),
+        **({"answers": pack(answers)} if head.keeps_answers else {}),
         "outcomes": pack(outcomes),
     }
 
@@ -164,6 +166,7 @@ def _write(out: str | Path, cell: Mapping[str, Any]) -> None:
     write_text(out, json.dumps(cell, ensure_ascii=False, indent=1) + "\n")
 
 
-def pack(outcomes: Iterable[Outcome]) -> str:
-    """Encode outcomes as text for the JSON of a cell; `xlgrid.results.records.outcomes` decodes it."""
-    return base64.b64encode(zlib.compress(json.dumps(list(outcomes), separators=(",", ":")).encode(), 9)).decode()
+def pack(values: Iterable[Any]) -> str:
+    """Encode outcomes, or answers, as text for the JSON of a cell; `xlgrid.results.records` decodes it."""
+    text = json.dumps(list(values), separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()

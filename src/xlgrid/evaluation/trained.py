@@ -103,10 +103,7 @@ def placed(model: "PreTrainedModel", settings: Training) -> tuple[int, bool, boo
         settings.
     """
     device = default_device()
-    if _keeper:
-        _keeper.place(model, device)
-    else:
-        prediction.place(model, device)
+    prediction.place(model, device, *([_keeper.place] if _keeper else []))
     budget = settings.micro_batch_tokens or settings.batch_tokens
     return budget, precision.uses_bf16(device, settings.precision), settings.segments
 

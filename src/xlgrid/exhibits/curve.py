@@ -10,18 +10,20 @@ from pydantic import Field, model_validator
 
 from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, wrong_groups
 from xlgrid.methods.variants import plain, settings_of
+from xlgrid.products.train import Run
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.products.evaluate import Cell
     from xlgrid.study.schema import Study
 
 
-# The size in inches of a single panel, and of one of several panels including the space between them.
-ONE_PANEL, PANEL_OF_SEVERAL, ROOM_BETWEEN = (3.8, 2.6), (2.7, 2.4), (0.5, 0.8)
+# The least width of a panel, and the space between panels across and down, in inches.
+PANEL, BETWEEN = 1.1, (0.4, 0.65)
 PANELS_ACROSS = 4
 FEWER = "fewer seeds than planned"
 
@@ -120,6 +122,7 @@ class Curve(OfCells):
             learning = learning.merge(known.drop_duplicates(), on="encoder")
             learning = stats.select(learning, self.select, "learning curves")
             chosen = stats.learning_curves(learning, chosen, self.lines)
+            chosen["path"] = chosen["run"] + f"/{Run.files[0]}"
             quantity, notes = f"dev {quantity}", []
         else:
             chosen = chosen if self.x in settings else stats.with_x(chosen, self.x)
@@ -140,21 +143,23 @@ class Curve(OfCells):
             lines=self.lines,
             order=lines,
             quantity=quantity,
-            title=self.title,
             ends=(0, 100) if percent else (0, 1),
             ticks=points if self.x in settings else (),
         )
-        return Rendering(self.printed(entries, notes=notes, rows=rows, order=order), draw=draw)
+        across = min(len(order[self.panels]), PANELS_ACROSS) if self.panels else 1
+        room = across * (PANEL + BETWEEN[0]) - BETWEEN[0]
+        sheet = self.printed(entries, notes=notes, rows=rows, order=order)
+        return Rendering(sheet, draw=draw, behind=chosen.assign(column=chosen[self.lines]), room=room)
 
 
 def curves(
     entries: "pd.DataFrame",
+    look: "Look",
     *,
     x: str,
     lines: str,
     order: Sequence[Any],
     quantity: str = "score (%)",
-    title: str = "",
     ends: tuple[float, float] = (0, 100),
     panels: str | None = None,
     panel_order: Sequence[Any] = (),
@@ -181,42 +186,20 @@ def curves(
     from matplotlib.lines import Line2D
 
     from xlgrid.exhibits.drawing import plots
-    from xlgrid.exhibits.drawing.sheet import label
 
-    parts = (
-        [(str(label(name)), entries[entries[panels] == name]) for name in panel_order] if panels else [("", entries)]
-    )
-    across = min(len(parts), PANELS_ACROSS)
-    down = -(-len(parts) // across)
-    width, height = PANEL_OF_SEVERAL if panels else ONE_PANEL
-    figure = Figure(figsize=(across * width, down * height), dpi=plots.DPI)
+    parts = [(name, entries[entries[panels] == name]) for name in panel_order] if panels else [("", entries)]
+    figure = Figure(figsize=(1, 1), dpi=plots.DPI)
+    axes = plots.panels(figure, look, len(parts), PANEL, BETWEEN, PANELS_ACROSS)
     handles: dict[str, Artist] = {}
-    axes = []
-    for number, (name, part) in enumerate(parts):
-        left, top = number % across * width, number // across * height
-        spare = (width - ROOM_BETWEEN[0], height - ROOM_BETWEEN[1]) if panels else (width, height)
-        ax = plots.axes_at(figure, left, top, *spare)
-        handles |= _draw(ax, part, x=x, order=order, ends=ends, ticks=ticks)
-        ax.set_title(name, loc="left", fontsize=9)
-        ax.set_xlabel("steps of training on text" if x == "checkpoint" else x)
-        ax.set_ylabel(quantity if number % across == 0 else "")
-        axes.append(ax)
+    for (name, part), ax in zip(parts, axes, strict=True):
+        handles |= _draw(ax, part, x=x, order=order, ends=ends, ticks=ticks, look=look)
+        ax.set_title(look.label(name), loc="left")
+        ax.set_xlabel("steps of training on text" if x == "checkpoint" else look.label(x))
+        ax.set_ylabel(look.label(quantity) if ax.get_position().x0 == 0 else "")
     hollow = handles.pop(FEWER, None)
     if hollow:
         handles[FEWER] = Line2D([], [], linestyle="", marker="o", markerfacecolor="white", markeredgecolor=plots.INK)
-    axes[across - 1].legend(
-        [*handles.values()],
-        [*handles],
-        title=lines,
-        loc="upper left",
-        bbox_to_anchor=(1.02, 1),
-        frameon=False,
-        alignment="left",
-    )
-    if title and panels:
-        plots.title_above(figure, title, 0.3)
-    elif title:
-        axes[0].set_title(title, loc="left", fontsize=10, fontweight="bold")
+    plots.legend(axes[-1], [*handles.values()], [*handles], look.label(lines))
     return axes[-1]
 
 
@@ -228,13 +211,14 @@ def _draw(
     order: Sequence[Any],
     ends: tuple[float, float],
     ticks: Sequence[Any],
+    look: "Look",
 ) -> dict[str, "Artist"]:
     """Draw the lines of one panel, and return the entries of the legend by name, with `FEWER` if a point is hollow."""
     import pandas as pd
     from matplotlib.ticker import MaxNLocator
 
     from xlgrid.exhibits.drawing import plots
-    from xlgrid.exhibits.drawing.sheet import label
+    from xlgrid.exhibits.drawing.labels import label
 
     if ticks:
         entries = entries.assign(**{x: entries[x].map(ticks.index)})
@@ -248,8 +232,8 @@ def _draw(
         ax.fill_between(across, mean - sd, mean + sd, color=colour, alpha=0.18, linewidth=0, zorder=1)
         # There are enough markers to distinguish lines without colour, but not so many that they hide a long curve.
         every = max(1, len(line) // 12)
-        [handles[label(name)]] = ax.plot(
-            across, mean, dash, color=colour, marker=marker, markersize=5, markevery=every, label=label(name)
+        [handles[look.label(name)]] = ax.plot(
+            across, mean, dash, color=colour, marker=marker, markersize=4, linewidth=1.2, markevery=every
         )
         if short.any():
             [handles[FEWER]] = ax.plot(
@@ -257,13 +241,13 @@ def _draw(
                 mean[short],
                 linestyle="",
                 marker=marker,
-                markersize=5,
+                markersize=4,
                 markerfacecolor="white",
                 markeredgecolor=colour,
                 zorder=3,
             )
     if ticks:
-        ax.set_xticks(range(len(ticks)), [str(label(value)) for value in ticks])
+        ax.set_xticks(range(len(ticks)), [look.label(value) for value in ticks])
     elif pd.api.types.is_integer_dtype(entries[x]) or (entries[x] % 1 == 0).all():
         ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
     if not ticks:
@@ -275,7 +259,5 @@ def _draw(
     if entries["mean"].isna().all():
         ax.set(ylim=ends)
         ax.text(0.5, 0.5, "no complete seed", transform=ax.transAxes, ha="center", va="center")
-    ax.grid(axis="y", color="#dddddd", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
+    plots.bare(ax, "y")
     return handles

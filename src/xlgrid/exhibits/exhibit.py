@@ -4,9 +4,13 @@ Rules and commands import all kinds, so importing them is cheap: pandas and matp
 """
 
 import json
+import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
@@ -14,15 +18,17 @@ from pydantic import Field
 from xlgrid.base.files import write_text
 from xlgrid.base.names import among
 from xlgrid.base.settings import Strict
-from xlgrid.exhibits.latex import Latex
+from xlgrid.exhibits.latex import WIDTHS, Latex, Place
 from xlgrid.methods.variants import plain, settings_of
 from xlgrid.products.evaluate import with_values
+from xlgrid.products.exhibits import COMPARISON, FIGURE, TABLE
 from xlgrid.results.naming import Published, Values
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.plan.plan import Plan
     from xlgrid.products.encode import Encoder
@@ -34,12 +40,11 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Mapping[str, Any]]
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
 AXES: tuple[str, ...] = get_args(Identity)
-# The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
-TABLE = (".csv", ".md", ".tex", ".html")
-FIGURE = (".csv", ".md", ".tex", ".png", ".svg")
-COMPARISON = ("-published.csv", "-published.md", "-published.html")
+PICTURES = (".png", ".svg", ".pdf")
 # The mark of a method whose settings are chosen on the dev sets of targets.
 ORACLE = "‡"
+
+_LOG = logging.getLogger(__name__)
 
 
 class Rendering(NamedTuple):
@@ -48,17 +53,36 @@ class Rendering(NamedTuple):
     Attributes:
         sheet: the table.
         data: the contents of the CSV; None: the entries of the sheet without their printed texts.
-        draw: draws the figure; None for a table.
-        behind: the cells behind the entries of the sheet, with the columns that name an entry; None if they are not
-            compared with published numbers.
+        draw: draws the figure, with panels that are together as wide as asked for; None for a table.
+        behind: the results behind the entries of the sheet, with the `path` of each file. Those of an entry have its
+            values in each column that names an entry; a column that is absent here does not distinguish them. None, or
+            without `path`: each entry depends on all results that the exhibit reads.
         in_latex: the table for LaTeX; None: the same as for the other formats.
+        room: the width of the panels of a figure, in inches, that a column must have for the figure to be in it.
     """
 
     sheet: "Sheet"
     data: "pd.DataFrame | None" = None
-    draw: "Callable[[], Axes] | None" = None
+    draw: "Callable[[Look], Axes] | None" = None
     behind: "pd.DataFrame | None" = None
     in_latex: "Sheet | None" = None
+    room: float = 0
+
+    def behind_entry(self, entry: Mapping[str, Any]) -> "pd.DataFrame | None":
+        """The rows of `behind` for an entry of the sheet; None if it depends on all results that the exhibit reads."""
+        if self.behind is None or "path" not in self.behind:
+            return None
+        keys = [name for name in (*self.sheet.rows, *self.sheet.axes) if name in self.behind]
+        is_behind = [all(row[name] == entry[name] for name in keys) for row in self.behind[keys].to_dict("records")]
+        return self.behind[is_behind]
+
+    @property
+    def csv(self) -> str:
+        """The contents of the CSV."""
+        from xlgrid.exhibits.drawing.sheet import PRINTED
+
+        data = self.sheet.entries.drop(columns=list(PRINTED)) if self.data is None else self.data
+        return str(data.to_csv(index=False, lineterminator="\n"))
 
 
 class Exhibit(Strict):
@@ -66,7 +90,12 @@ class Exhibit(Strict):
 
     title: str = Field(description="the heading above the exhibit")
     caption: str = Field("", description="a text below the exhibit, such as what its groups mean")
-    latex: Latex = Field(Latex(), description="the place and the width of the table in a LaTeX document")
+    width: Place | None = Field(
+        None,
+        description="where the exhibit is for: the column or the page of a paper in two columns; absent: a column if it reads "
+        "well there, and otherwise a page",
+    )
+    latex: Latex = Field(Latex(), description="the form of the table in a LaTeX document")
     # A table has a file of HTML, and a figure has pictures.
     is_table: ClassVar[bool] = True
 
@@ -132,6 +161,7 @@ class Exhibit(Strict):
             self.model_dump_json(),
             *([json.dumps(named)] if self.facts else []),
             *([study.group_facts(self.groups_shown)] if self.groups_shown else []),
+            *([json.dumps(study.labels)] if study.labels else []),
         ]
 
     @property
@@ -198,30 +228,61 @@ class Exhibit(Strict):
             ValueError: there are no results to show, or no published numbers for the comparison; an entry would mix
                 tasks, encoders, methods or metrics; or a file of results or of published numbers is damaged.
         """
-        (self.write_published if compare else self.write)(name, folder, self.rendering(plan))
+        (self.write_published if compare else self.write)(name, folder, self.rendering(plan), plan.study.labels)
 
-    def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
-        """Write the files of the exhibit: CSV, Markdown, LaTeX, and the HTML of a table or the pictures of a figure."""
+    def misfit(self, rendering: Rendering, labels: Mapping[str, str]) -> str:
+        """Why the table will probably not fit its place in a paper, and what to do; "" if it fits, or for a figure.
+
+        Args:
+            rendering: the contents. An entry that lacks a result will be about as wide as a mean with a deviation.
+        """
+        from xlgrid.exhibits.drawing.latex import too_wide
+
+        if rendering.draw is not None:
+            return ""
+        sheet = rendering.in_latex or rendering.sheet
+        entries = sheet.entries
+        wide = "88.8 ± 8.8" if "±" in sheet.numbers else "88.8"
+        entries = entries.assign(text=entries["text"].mask(entries["state"] == "missing", wide))
+        return too_wide(replace(sheet, entries=entries, labels=labels), self.latex, self.width)
+
+    def write(
+        self, name: str, folder: str | Path, rendering: Rendering, labels: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Write the files of the exhibit: CSV, Markdown, LaTeX, and the HTML of a table or the pictures of a figure.
+
+        What does not fit its place in a paper is logged.
+
+        Args:
+            labels: name in the study -> what the exhibit prints for it. The CSV has the names.
+        """
         from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.exhibits.drawing.latex import latex
 
-        sheet, data = rendering.sheet, rendering.data
-        if data is None:
-            data = sheet.entries.drop(columns=list(printing.PRINTED))
-        stem = Path(folder) / name
+        sheet, place = replace(rendering.sheet, labels=labels), self.width
+        stem, drawn = Path(folder) / name, None
         if rendering.draw is None:
+            problem = self.misfit(rendering, labels)
             write_text(f"{stem}.html", printing.html(sheet))
         else:
             from xlgrid.exhibits.drawing import plots
 
             with plots.style():
-                plots.save(rendering.draw(), Path(f"{stem}.png"), Path(f"{stem}.svg"))
+                ax, drawn, fits = plots.in_place(rendering.draw, rendering.room, place, labels)
+                plots.save(ax, *(Path(f"{stem}{suffix}") for suffix in PICTURES), width=WIDTHS[drawn])
+            do = "select less" if drawn == "page" else "write `width: page`"
+            problem = "" if fits else f"the figure is wider than a {drawn}, which has {WIDTHS[drawn]:g} in: {do}"
+        if problem:
+            _LOG.warning("%s: %s", name, problem)
         write_text(f"{stem}.md", printing.markdown(sheet))
-        write_text(f"{stem}.tex", latex(rendering.in_latex or sheet, name, self.latex))
+        in_latex = replace(rendering.in_latex or sheet, labels=labels)
+        write_text(f"{stem}.tex", latex(in_latex, name, self.latex, place, picture=drawn))
         # This file is written last, because it marks the exhibit as complete.
-        write_text(f"{stem}.csv", data.to_csv(index=False, lineterminator="\n"))
+        write_text(f"{stem}.csv", rendering.csv)
 
-    def write_published(self, name: str, folder: str | Path, rendering: Rendering) -> None:
+    def write_published(
+        self, name: str, folder: str | Path, rendering: Rendering, labels: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         """Write the files that compare the exhibit with published numbers.
 
         Raises:
@@ -385,7 +446,14 @@ class OfCells(Exhibit):
         if self._varied(cells):
             scores = scores.assign(run_method=scores["method"], method=scores["method"].map(plain))
         if oracles := sorted({cell.method for cell in cells if plan.study.is_oracle(cell.run)}):
-            return self.model_copy(update=self._as_oracle(oracles))._rendering_of(plan, cells, scores)
+            marked = self.model_copy(update=self._as_oracle(oracles))
+            rendering = marked._rendering_of(plan, cells, scores)
+            if rendering.draw is None:
+                return rendering
+            from xlgrid.exhibits.drawing.plots import mark_above
+
+            mark = f"{ORACLE} oracle: {', '.join(oracles)}"
+            return rendering._replace(draw=partial(mark_above, rendering.draw, mark))
         return self._rendering_of(plan, cells, scores)
 
     def _as_oracle(self, methods: Sequence[str]) -> dict[str, str]:
@@ -458,7 +526,9 @@ class Compared(OfCells):
         contradictions = self.published.path.with_name("contradictions.csv")
         return [*own, str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
-    def write_published(self, name: str, folder: str | Path, rendering: Rendering) -> None:
+    def write_published(
+        self, name: str, folder: str | Path, rendering: Rendering, labels: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         import pandas as pd
 
         from xlgrid.exhibits.drawing import sheet as printing
@@ -467,13 +537,13 @@ class Compared(OfCells):
 
         sheet = rendering.sheet
         if self.published is None or rendering.behind is None:
-            return super().write_published(name, folder, rendering)
+            return super().write_published(name, folder, rendering, labels)
         compared = published.with_published(sheet.entries, [*sheet.rows, *sheet.axes], rendering.behind, self.published)
         further = compared.iloc[:0]
         if self.shows_all_published:
             keys = sheet.entries, sheet.rows, sheet.axes
             further = published.without_cells(*keys, rendering.behind, self.published)
-        both = published_sheet(sheet, compared, self.published, self.digits, further)
+        both = replace(published_sheet(sheet, compared, self.published, self.digits, further), labels=labels)
         csv = (pd.concat([compared, further]) if len(further) else compared).to_csv(index=False, lineterminator="\n")
         text = csv, printing.markdown(both), printing.html(both)
         # The first file is written last, because it marks the comparison as complete.

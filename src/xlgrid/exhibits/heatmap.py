@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.study.schema import Study
 
 
 # The colour maps of scores and of differences. The better end is dark in the first, and blue in the second.
 SEQUENTIAL, DIVERGING = "YlGnBu", "RdBu"
+# The sides of cells in inches: one with a number, the largest ones, and the highest matrix.
+CELL, LARGEST, HIGHEST = 0.2, 0.6, 7.5
+# The smallest letters of numbers, in points.
+SMALLEST = 5.0
 
 
 class Heatmap(Compared):
@@ -109,11 +114,11 @@ class Heatmap(Compared):
             percent=units.unit(metrics) == "%",
             digits=self.digits,
             quantity=quantity,
-            title=self.title,
         )
         order = {axis: codes_of(blocks) for axis, blocks in (("source", rows), ("column", columns))}
         sheet = self.printed(entries, notes=notes, rows=["source"], order=order)
-        return Rendering(sheet, draw=draw, behind=chosen.assign(column=chosen["target"]))
+        room = CELL * len(order["column"])
+        return Rendering(sheet, draw=draw, room=room, behind=chosen.assign(column=chosen["target"]))
 
     def _axes(self, cells: "pd.DataFrame", entries: "pd.DataFrame", study: "Study") -> tuple[list[Block], list[Block]]:
         """The blocks of the sources and of the targets."""
@@ -153,6 +158,7 @@ def limits(values: "pd.Series[float]", *, diverging: bool, percent: bool = True)
 
 def heatmap(
     entries: "pd.DataFrame",
+    look: "Look",
     *,
     rows: Sequence[Block],
     columns: Sequence[Block],
@@ -161,12 +167,11 @@ def heatmap(
     percent: bool = True,
     digits: int = 1,
     quantity: str = "score (%)",
-    title: str = "",
     margins: tuple[float, float] = (0, 0),
 ) -> "Axes":
     """A source × target matrix of means, with their numbers.
 
-    A cell without a complete seed is hatched, and a cell that is not planned is blank. A cell from fewer seeds than
+    Where the numbers do not fit into the cells, they have no decimals, or are left out. A cell without a complete seed is hatched, and a cell that is not planned is blank. A cell from fewer seeds than
     planned is marked with †, and a cell whose model has learnt nothing with §. Cells whose target is a training
     language of the source are outlined.
 
@@ -181,25 +186,51 @@ def heatmap(
         quantity: the label of the colour bar.
         margins: inches to leave free between the matrix and the colour bar on its right, and the legend above it.
     """
-    import matplotlib as mpl
-    import numpy as np
-    import seaborn as sns
     from matplotlib.figure import Figure
+
+    from xlgrid.exhibits.drawing import plots
+
+    sources, targets = codes_of(rows), codes_of(columns)
+    room = look.room - margins[0]
+    inch = min(room / len(targets), LARGEST, HIGHEST / len(sources))
+    ax = Figure(figsize=(inch * len(targets), inch * len(sources)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
+    ends = limits(entries["mean"], diverging=diverging, percent=percent)
+    shades = (DIVERGING if diverging else SEQUENTIAL) + ("" if higher_is_better else "_r")
+    mesh, marks = matrix(ax, entries, sources, targets, shades, ends, letters(entries, inch, digits))
+    language_axis(ax, "x", columns, inch, look)
+    language_axis(ax, "y", rows, inch, look)
+    colour_bar(ax, mesh, look.label(quantity), margins[0])
+    key(ax, marks, margins[1])
+    return ax
+
+
+def matrix(
+    ax: "Axes",
+    entries: "pd.DataFrame",
+    sources: list[str],
+    targets: list[str],
+    shades: str,
+    ends: tuple[float, float],
+    numbers: tuple[float, int],
+) -> tuple[Any, set[str]]:
+    """Draw the cells of a heatmap, and return their mesh, and the marks that occur.
+
+    Args:
+        ends: the ends of the scale of the colour map `shades`.
+        numbers: the result of `letters`.
+    """
+    import matplotlib as mpl
+    import seaborn as sns
     from matplotlib.patches import Rectangle
 
     from xlgrid.exhibits.drawing import plots
     from xlgrid.exhibits.drawing.sheet import NOTHING, number
 
-    sources, targets = codes_of(rows), codes_of(columns)
-    inch = float(np.interp(max(len(sources), len(targets)), [2, 6, 16, 40], [0.8, 0.62, 0.47, 0.4]))
-    ax = Figure(figsize=(inch * len(targets), inch * len(sources)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
-    points = float(np.interp(inch, [0.4, 0.47, 0.62, 0.8], [6, 7.5, 9.5, 11]))
-    low, high = limits(entries["mean"], diverging=diverging, percent=percent)
+    (low, high), (points, digits), colours = ends, numbers, mpl.colormaps[shades]
     values = entries.pivot(index="source", columns="column", values="mean").reindex(index=sources, columns=targets)
-    shades = mpl.colormaps[(DIVERGING if diverging else SEQUENTIAL) + ("" if higher_is_better else "_r")]
     # Seaborn's texts and ticks do not support missing seeds and families, so they are drawn here.
     plain: Any = {"cbar": False, "xticklabels": False, "yticklabels": False, "linewidths": 1, "square": True}
-    sns.heatmap(values.astype(float), ax=ax, cmap=shades, vmin=low, vmax=high, **plain)
+    sns.heatmap(values.astype(float), ax=ax, cmap=colours, vmin=low, vmax=high, **plain)
     mesh = ax.collections[0]
     ax.set(xlabel="", ylabel="")
     ax.apply_aspect()
@@ -215,26 +246,37 @@ def heatmap(
         else:
             short = entry.n_seeds < entry.n_seeds_expected
             marks |= {"short"} if short else set()
-            back = mpl.colors.to_rgb(shades((entry.mean - low) / (high - low)))
+            back = mpl.colors.to_rgb(colours((entry.mean - low) / (high - low)))
             ink = max(("white", "black"), key=lambda ink: plots.contrast(back, mpl.colors.to_rgb(ink)))
             nothing = bool(getattr(entry, "learnt_nothing", ""))
             marks |= {"nothing"} if nothing else set()
-            text = number(entry.mean, digits) + "†" * short + NOTHING * nothing
+            text = (number(entry.mean, digits) if digits >= 0 else "") + "†" * short + NOTHING * nothing
             ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, fontsize=points)
         if str(entry.column) in Source(entry.source).parts:
             marks.add("trained")
-            outline = Rectangle((x + 0.05, y + 0.05), 0.9, 0.9, fill=False, edgecolor="black", linewidth=1.6, zorder=4)
+            outline = Rectangle((x + 0.05, y + 0.05), 0.9, 0.9, fill=False, edgecolor="black", linewidth=1.3, zorder=4)
             ax.add_patch(outline)
     if len(entries) < len(sources) * len(targets):
         marks.add("blank")
-    _language_axis(ax, "x", columns, inch)
-    _language_axis(ax, "y", rows, inch)
-    _colour_bar(ax, mesh, quantity, margins[0])
-    _key(ax, marks, title, margins[1])
-    return ax
+    return mesh, marks
 
 
-def _language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], inch: float) -> None:
+def letters(entries: "pd.DataFrame", inch: float, digits: int) -> tuple[float, int]:
+    """The size of the letters of numbers, in points, and their decimals; -1 if no number fits into a cell."""
+    from xlgrid.exhibits.drawing.sheet import number
+
+    short = (entries["n_seeds"] < entries["n_seeds_expected"]) & entries["mean"].notna()
+    for decimals in (digits, 0):
+        longest = max((len(number(mean, decimals)) for mean in entries["mean"].dropna()), default=1)
+        # A digit is 0.64 em wide; a point is half as wide, and so is a mark.
+        wide = 0.64 * longest - 0.32 * (decimals > 0) + 0.5 * short.any()
+        points = min(9.0, (72 * inch - 1.5) / wide)
+        if points >= SMALLEST:
+            return points, decimals
+    return SMALLEST, -1
+
+
+def language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], inch: float, look: "Look") -> None:
     """Write the codes along an axis, with lines between blocks and brackets with the names of blocks."""
     import numpy as np
 
@@ -242,13 +284,15 @@ def _language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], 
 
     codes = codes_of(parts)
     ends = np.cumsum([len(block.codes) for block in parts]).tolist()
-    size = float(np.interp(inch, [0.4, 0.47, 0.62], [7, 8, 9]))
+    size = float(np.interp(inch, [0.1, 0.2, 0.4], [5, 6.5, 8]))
     for (before, after), end in zip(pairwise(parts), ends, strict=False):
         family = before.family != after.family
-        look: Any = {"linewidth": 1.3 if family else 0.7, "linestyle": "-" if family else (0, (3, 2))}
-        (ax.axvline if axis == "x" else ax.axhline)(end, color=plots.INK, zorder=3, **look)
+        line: Any = {"linewidth": 1.3 if family else 0.7, "linestyle": "-" if family else (0, (3, 2))}
+        (ax.axvline if axis == "x" else ax.axhline)(end, color=plots.INK, zorder=3, **line)
 
-    (ax.set_xticks if axis == "x" else ax.set_yticks)(np.arange(len(codes)) + 0.5, codes, fontsize=size)
+    (ax.set_xticks if axis == "x" else ax.set_yticks)(
+        np.arange(len(codes)) + 0.5, [look.label(code) for code in codes], fontsize=size
+    )
     ax.tick_params(axis=axis, length=0, pad=3)
     ticks = ax.get_xticklabels() if axis == "x" else ax.get_yticklabels()
     if axis == "x" and max(plots.size_in_points(ax, tick)[0] for tick in ticks) > inch * 72 - 3:
@@ -262,19 +306,23 @@ def _language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], 
             start = end - len(block.codes)
             plots.bracket(ax, axis, start + 0.12, end - 0.12, away)
             script = f"({block.script})" if several and block.script else ""
-            name = plots.beside(ax, axis, (start + end) / 2, away + 4, f"{block.family} {script}".strip(), size)
+            name = plots.beside(
+                ax, axis, (start + end) / 2, away + 4, f"{look.label(block.family)} {script}".strip(), size
+            )
             room = (end - start) * inch * 72 - 4
             if axis == "x" and plots.size_in_points(ax, name)[0] > room:
-                name.set_text(f"{block.family}\n{script}".strip())
+                written = name.get_text()
+                name.set_text(f"{look.label(block.family)}\n{script}".strip())
                 if plots.size_in_points(ax, name)[0] > room:
-                    name.set(text=f"{block.family} {script}".strip(), rotation=90)
+                    name.set(text=written, rotation=90)
             texts.append(name)
         away += 7 + plots.depth(ax, axis, texts)
-    title = plots.beside(ax, axis, len(codes) / 2, away + 3, "target" if axis == "x" else "source", size + 1)
+    side = look.label("target" if axis == "x" else "source")
+    title = plots.beside(ax, axis, len(codes) / 2, away + 3, side, 8)
     title.set_rotation(0 if axis == "x" else 90)
 
 
-def _colour_bar(ax: "Axes", mesh: Any, quantity: str, margin: float) -> None:
+def colour_bar(ax: "Axes", mesh: Any, quantity: str, margin: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
     from xlgrid.exhibits.drawing import plots
@@ -284,17 +332,17 @@ def _colour_bar(ax: "Axes", mesh: Any, quantity: str, margin: float) -> None:
     height = ax.get_window_extent().height / figure.dpi
     # Next to a low matrix, the bar extends further down, so that its ticks and its label have room.
     tall = max(1.0, 1.3 / height)
-    aside = ax.inset_axes((1 + (0.14 + margin) / width, 1 - tall, 0.13 / width, tall))
+    aside = ax.inset_axes((1 + (0.1 + margin) / width, 1 - tall, 0.1 / width, tall))
     bar = figure.colorbar(mesh, cax=aside)
-    bar.set_label(quantity, fontsize=8)
+    bar.set_label(quantity, fontsize=7.5)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, length=2)
+    bar.ax.tick_params(labelsize=7, length=2)
     bar.locator = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10])
     bar.update_ticks()
 
 
-def _key(ax: "Axes", marks: set[str], title: str, margin: float) -> None:
-    """Draw the legend of the marks that occur, with the title above it."""
+def key(ax: "Axes", marks: set[str], margin: float = 0) -> None:
+    """Draw the legend of the marks that occur above the matrix."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.textpath import TextPath
@@ -307,9 +355,9 @@ def _key(ax: "Axes", marks: set[str], title: str, margin: float) -> None:
     def glyph(mark: str) -> Line2D:
         path = TextPath((0, 0), mark, size=1)
         centred = path.transformed(Affine2D().translate(*-path.get_extents().get_points().mean(axis=0)))
-        return Line2D([], [], marker=centred, markersize=9, color=INK, linestyle="")
+        return Line2D([], [], marker=centred, markersize=7, color=INK, linestyle="")
 
-    handles: dict[str, Any] = {
+    handles: dict[str, tuple[Any, str]] = {
         "trained": (Patch(facecolor="white", edgecolor="black", linewidth=1.6), "target seen in training"),
         "missing": (Patch(facecolor=MISSING, edgecolor=FAINT, hatch="////", linewidth=0), "no complete seed"),
         "short": (glyph("†"), "fewer seeds than planned"),
@@ -318,19 +366,6 @@ def _key(ax: "Axes", marks: set[str], title: str, margin: float) -> None:
     }
     explained = [handles[name] for name in handles if name in marks]
     if explained:
-        ax.legend(
-            *zip(*explained, strict=True),
-            loc="lower left",
-            bbox_to_anchor=(0, 1 + margin / (ax.get_window_extent().height / plots.figure_of(ax).dpi)),
-            borderaxespad=0.4,
-            borderpad=0,
-            ncols=len(explained),
-            frameon=False,
-            fontsize=8,
-            handlelength=1.1,
-            handleheight=1.0,
-            handletextpad=0.5,
-            columnspacing=1.3,
-        )
-    if title:
-        ax.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=72 * margin + (22 if explained else 8))
+        marked, words = zip(*explained, strict=True)
+        # A dendrogram above the matrix is not drawn yet.
+        plots.legend(ax, marked, words, above=True, away=margin)

@@ -13,21 +13,27 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 from pydantic import Field, WrapValidator
 
 from xlgrid.base.plugins import Extensible
+from xlgrid.exhibits.bars import Bars
 from xlgrid.exhibits.benchmark import Benchmark
 from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.exhibit import Exhibit
 from xlgrid.exhibits.heatmap import Heatmap
 from xlgrid.exhibits.languages import Languages
+from xlgrid.exhibits.multiples import Multiples
 from xlgrid.exhibits.pairs.clusters import Clusters
 from xlgrid.exhibits.pairs.ranking import Ranking
 from xlgrid.exhibits.pairs.ranks import Ranks
 from xlgrid.exhibits.pairs.scatter import Scatter
+from xlgrid.exhibits.seeds import Seeds
 from xlgrid.exhibits.table import Table
 
 KINDS: dict[str, type[Exhibit]] = {
     "table": Table,
     "heatmap": Heatmap,
+    "heatmaps": Multiples,
     "curve": Curve,
+    "bars": Bars,
+    "seeds": Seeds,
     "languages": Languages,
     "benchmark": Benchmark,
     "scatter": Scatter,

@@ -1,9 +1,9 @@
-"""The settings of a table in LaTeX: the key `latex` of an exhibit."""
+"""The place of an exhibit in a LaTeX document, and the settings of a table there: the key `latex` of an exhibit."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from xlgrid.base.settings import Strict
 from xlgrid.results.naming import as_tuple
@@ -12,30 +12,22 @@ from xlgrid.results.naming import as_tuple
 NO_RIVALS = ("task", "target", "metric", "seed", "group")
 
 
+Place = Literal["column", "page"]
+# The widths in inches of a column and of the text on a page, in the style of ACL.
+WIDTHS: dict[Place, float] = {"column": 3.03, "page": 6.3}
+
+
 class Latex(Strict):
-    """The place and the width of a table in a LaTeX document. Other formats do not change."""
+    """The form of a table in a LaTeX document. Other formats do not change."""
 
-    environment: Literal["table", "table*"] = Field(
-        default="table", description="`table*` spans both columns of a page"
+    transpose: bool = Field(default=False, description="true: rows become columns, and columns become rows")
+    split: int = Field(
+        default=1, ge=1, le=9, description="the number of parts, one below the other, into which the columns are cut"
     )
-    resize: Literal["column", "text"] | None = Field(
-        default=None,
-        description="scales the table up or down to exactly the width of a column, or of the text on a page; absent: "
-        "only a table that is wider than its place is scaled",
-    )
-
-    @model_validator(mode="after")
-    def _is_wide_enough(self) -> Self:
-        if self.resize == "text" and self.environment == "table":
-            raise ValueError(
-                "`latex.resize: text` is wider than one of two columns of a page: add `environment: table*`, or write "
-                "`column`"
-            )
-        return self
 
 
 class LatexOfScores(Latex):
-    """The place, the width and the format of the numbers of a table of scores in LaTeX."""
+    """The form of a table of scores in LaTeX, and the format of its numbers."""
 
     deviation: bool = Field(default=True, description="false: means are printed without ± and standard deviation")
     bold: Annotated[tuple[str, ...], BeforeValidator(as_tuple, json_schema_input_type=str | tuple[str, ...])] = Field(

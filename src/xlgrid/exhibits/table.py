@@ -1,6 +1,7 @@
 """A table of means over seeds."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
@@ -38,7 +39,7 @@ class Table(Compared):
     average: bool = Field(False, description="true: a further column has the mean over the others")
     latex: LatexOfScores = Field(
         LatexOfScores(),
-        description="the place and the width of the table in a LaTeX document, and which entries are bold",
+        description="the form of the table in a LaTeX document, and which entries are bold",
     )
     difference: tuple[str, str] | None = Field(
         None,
@@ -134,13 +135,14 @@ class Table(Compared):
         in_latex = None
         if self.latex.bold or not self.latex.deviation:
             bold, note = self._bold(behind, entries, axes)
-            in_latex = printed(bold, notes=[*notes, *note], deviation=self.latex.deviation)
+            in_latex = printed(bold, notes=notes, deviation=self.latex.deviation)
+            in_latex = replace(in_latex, bold=note)
         return Rendering(printed(entries, notes=notes), behind=pd.concat(behind), in_latex=in_latex)
 
     def _bold(
         self, behind: "Sequence[pd.DataFrame]", entries: "pd.DataFrame", axes: Sequence[str]
-    ) -> "tuple[pd.DataFrame, list[str]]":
-        """The entries with the column `is_best`, and a sentence about the meaning of bold. LaTeX prints the best ones
+    ) -> "tuple[pd.DataFrame, str]":
+        """The entries with the column `is_best`, and a sentence about bold entries. LaTeX prints the best ones
         in bold.
 
         Args:
@@ -153,7 +155,7 @@ class Table(Compared):
         from xlgrid.results.winners import weighted, winners
 
         if not self.latex.bold:
-            return entries.assign(is_best=False), []
+            return entries.assign(is_best=False), ""
         by = [*self.rows, *axes]
         competing = [axis if axis in self.rows or len(axes) > 1 else "column" for axis in self.latex.bold]
         cells = [weighted(behind[0], by)]
@@ -164,6 +166,8 @@ class Table(Compared):
         is_best = [key in won.keys for key in entries[by].itertuples(index=False, name=None)]
         if not won.tested:
             note = f"No entry is bold: a test needs {LEAST_SEEDS} complete seeds of all entries that it compares."
+        elif not any(is_best):
+            note = "No entry is bold: no best one is better than the runner-up by the test."
         else:
             others = [axis for axis in (*self.rows, *self.columns) if axis not in self.latex.bold]
             each = f" for each {' and '.join(others)}" if others else ""
@@ -172,4 +176,4 @@ class Table(Compared):
                 f"below {LEVEL}, paired over seeds, targets and test examples, corrected by Holm over {won.groups} "
                 "comparisons."
             )
-        return entries.assign(is_best=is_best), [note]
+        return entries.assign(is_best=is_best), note

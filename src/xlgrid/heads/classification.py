@@ -203,6 +203,14 @@ def counted(examples: Array, gold: Array, predicted: Array, shape: tuple[int, in
     return counts
 
 
+def confusion(pairs: Iterable[Sequence[int]], labels: int) -> NDArray[np.int64]:
+    """[labels, labels], how often each label is predicted (second axis) where each label is gold (first axis), from the numbers
+    of the gold and the predicted label of each case."""
+    counts = np.zeros((labels, labels), np.int64)
+    np.add.at(counts, tuple(np.array([*pairs], np.int64).reshape(-1, 2).T), 1)
+    return counts
+
+
 def _of_rows(outcomes: Sequence[Any], labels: tuple[str, ...]) -> Array:
     gold, predicted = np.array(outcomes, np.int64).reshape(-1, 2).T
     return counted(np.arange(len(outcomes)), gold, predicted, (len(outcomes), len(labels)))

@@ -7,10 +7,10 @@ head a task has.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,49 @@ class TaskColumns:
     choices: tuple[str, ...]
 
 
+class Example(NamedTuple):
+    """A test example and what a model answers in it, as texts.
+
+    Attributes:
+        row: the number of the example's row in the data, from 0.
+        gold: the answer in the data.
+        predicted: the answer of the model.
+        is_right: whether the model's answer is right; None if answers are better or worse, but not right or wrong.
+    """
+
+    row: int
+    gold: str
+    predicted: str
+    is_right: bool | None
+
+
+class Evaluated(NamedTuple):
+    """A cell, and the data on which it was evaluated.
+
+    Attributes:
+        data: the rows, in the order of the outcomes.
+        task: the columns of the task.
+        labels, options: those of the cell.
+        outcomes: the outcome of each example.
+        answers: the answer of the model in each example; empty for a head that does not keep answers.
+    """
+
+    data: "pa.Table"
+    task: TaskColumns
+    labels: Sequence[str]
+    options: Mapping[str, Any]
+    outcomes: Sequence[Any]
+    answers: Sequence[Any]
+
+    def rows(self, texts: Iterable[tuple[str, str, bool | None]]) -> list[Example]:
+        """The examples of a head for which each row of the data is an example, from all but the numbers of the rows.
+
+        Raises:
+            ValueError: there are more or fewer rows than examples.
+        """
+        return [Example(row, *text) for row, text in zip(range(self.data.num_rows), texts, strict=True)]
+
+
 class Head(ABC):
     """A head. The methods are in the order in which data flow through them."""
 
@@ -99,6 +142,7 @@ class Head(ABC):
     # Runs and cells.
     is_trained: ClassVar[bool] = True  # runs train the head; otherwise only encoders without training are evaluated
     is_pretrained: ClassVar[bool] = False  # the head is a part of the encoder, which can be evaluated without training
+    keeps_answers: ClassVar[bool] = False  # cells store the answers of the model, which their outcomes do not contain
     has_cells: ClassVar[bool] = True  # runs are evaluated; otherwise they store no head, and other runs begin with them
     loss_names: tuple[str, ...] = ("loss",)  # the names of `losses`
     allows_smoothing: ClassVar[bool] = True  # the loss is a cross entropy, and can spread probability over all classes
@@ -457,9 +501,14 @@ class Head(ABC):
     def predict(self, model: "PreTrainedModel", batch: "Batch", tokens: Tokens, rows: Ints) -> list[Any]:
         """The model's prediction for each of the rows that `batch` was made from."""
 
-    def outcomes(self, tokens: Tokens, predictions: Sequence[Any]) -> list[Outcome]:
-        """The outcome of each example, in their order, from the predictions of `predict` for all rows."""
+    def answers(self, tokens: Tokens, predictions: Sequence[Any]) -> list[Any]:
+        """What the model answers in each example, from the predictions of `predict` for all rows of a tokens file. Answers
+        that a cell stores (`keeps_answers`) are values of JSON."""
         return list(predictions)
+
+    def outcomes(self, tokens: Tokens, answers: Sequence[Any]) -> list[Outcome]:
+        """The outcome of each example, in their order, from the answers of `answers`."""
+        return list(answers)
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The score of a guess without reading the input, such as the most frequent label for all examples, by metric.
@@ -499,6 +548,18 @@ class Head(ABC):
     def implementation(self, tokens: Tokens, metric: Metric) -> str:
         """The implementation and the definition of a metric for these data, which cells record."""
         return metric.implementation
+
+    # Reading cells
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        """The examples of a cell with the model's answers as texts; empty for a head without answers, such as that of masked
+        tokens."""
+        return []
+
+    def confusion(self, labels: Sequence[str], outcomes: Sequence[Any]) -> NDArray[np.int64] | None:
+        """How often each label is predicted where each label is gold, [gold, predicted]; None for a head without labels that
+        exclude one another."""
+        return None
 
 
 def without_labels(batch: "Batch") -> tuple["Batch", "torch.Tensor"]:

@@ -10,10 +10,11 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.classification import Cases, measures
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.head import TaskColumns, at_least_fp32, written
+from xlgrid.heads.head import Evaluated, Example, TaskColumns, at_least_fp32, written
 from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.sequence import SequenceHead, check_names
 from xlgrid.heads.tokens import Tokens
+from xlgrid.heads.transfer import labelled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,7 +149,7 @@ class MultilabelHead(SequenceHead):
         from torch.nn.functional import binary_cross_entropy_with_logits
 
         logits, labels = self.scores(model, batch)
-        counted, logits = (labels != IGNORED).nonzero().squeeze(1), at_least_fp32(logits.flatten())
+        counted, logits = labelled(labels), at_least_fp32(logits.flatten())
         loss: torch.Tensor = binary_cross_entropy_with_logits(
             logits[counted], labels[counted].to(logits.dtype), reduction="sum"
         )
@@ -168,6 +169,13 @@ class MultilabelHead(SequenceHead):
         outcomes = _outcomes(labels, np.broadcast_to(majority, labels.shape))
         metrics = self.metrics(tokens.label_names)
         return {each.name: score for each in metrics if (score := each.score(outcomes)) or each.is_listed}
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        texts = ([", ".join(seen.labels[at] for at in side) for side in outcome[:2]] for outcome in seen.outcomes)
+        return seen.rows((gold, predicted, gold == predicted) for gold, predicted in texts)
+
+    def confusion(self, labels: Sequence[str], outcomes: Sequence[Any]) -> None:
+        """None, because a row may have several labels."""
 
 
 def _labels(tokens: Tokens) -> np.ndarray:

@@ -11,7 +11,7 @@ from pydantic import Field
 from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import Head, TaskColumns, at_least_fp32
+from xlgrid.heads.head import Evaluated, Example, Head, TaskColumns, at_least_fp32
 from xlgrid.heads.metrics import Metric, OfAll, Ratio, Share
 from xlgrid.heads.sequence import RowHead
 from xlgrid.heads.tokens import Tokens
@@ -126,6 +126,9 @@ class RegressionHead(Head):
         gold = np.asarray(tokens.columns["label"], float)
         outcomes = [[value, float(gold.mean())] for value in gold.tolist()]
         return {each.name: each.score(outcomes) for each in self.all_metrics}
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        return seen.rows((f"{gold:g}", f"{predicted:g}", None) for gold, predicted in seen.outcomes)
 
 
 def _is_number(value: Any) -> bool:

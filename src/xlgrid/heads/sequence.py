@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
 from xlgrid.base.names import unknown
-from xlgrid.heads.classification import ROWS, classification
+from xlgrid.heads.classification import ROWS, classification, confusion
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import Head, TaskColumns, written
+from xlgrid.heads.head import Evaluated, Example, Head, TaskColumns, written
 from xlgrid.heads.metrics import Metric
 from xlgrid.heads.tokens import Tokens
 
@@ -62,6 +63,13 @@ class RowHead(Head):
         outcomes = [[label, majority] for label in labels.tolist()]
         metrics = (each for metric in RowHead.all_metrics for each in metric.of(tokens.label_names))
         return {each.name: score for each in metrics if (score := each.score(outcomes)) or each.is_listed}
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        names = seen.labels
+        return seen.rows((names[gold], names[predicted], gold == predicted) for gold, predicted in seen.outcomes)
+
+    def confusion(self, labels: Sequence[str], outcomes: Sequence[Any]) -> NDArray[np.int64] | None:
+        return confusion(outcomes, len(labels))
 
 
 class SequenceHead(RowHead):

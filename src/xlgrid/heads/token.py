@@ -7,12 +7,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
 from xlgrid.base.names import unknown
+from xlgrid.heads.classification import confusion
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.entities import SPAN_METRICS, WORD_METRICS, types
-from xlgrid.heads.head import Head, TaskColumns, written
+from xlgrid.heads.head import Evaluated, Example, Head, TaskColumns, written
 from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.schemes import Scheme, scheme_of
 from xlgrid.heads.tokens import Tokens
@@ -189,9 +191,9 @@ class TokenHead(Head):
             for gold, guess in zip(*both, strict=True)
         ]
 
-    def outcomes(self, tokens: Tokens, predictions: Sequence[Words]) -> list[Outcome]:
+    def outcomes(self, tokens: Tokens, answers: Sequence[Words]) -> list[Outcome]:
         """The outcome of each sentence. The words of its windows are joined first, because a span may cross windows."""
-        return [[*words] for words in sentences(tokens, predictions)]
+        return [[*words] for words in sentences(tokens, answers)]
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores if the most frequent label is predicted for all words."""
@@ -213,6 +215,14 @@ class TokenHead(Head):
         named = tuple(each for metric in metrics for each in metric.of(labels))
         of_scheme = f"; labels are {scheme.description}" if scheme else ""
         return tuple(replace(each, implementation=each.implementation + of_scheme) for each in named)
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        """The labels of the words of each sentence, separated by spaces. A word without a token has no label."""
+        texts = ([" ".join(seen.labels[at] for at in side) for side in outcome] for outcome in seen.outcomes)
+        return seen.rows((gold, predicted, gold == predicted) for gold, predicted in texts)
+
+    def confusion(self, labels: Sequence[str], outcomes: Sequence[Any]) -> NDArray[np.int64] | None:
+        return confusion((pair for sides in outcomes for pair in zip(*sides, strict=True)), len(labels))
 
 
 def sentences(tokens: Tokens, predictions: Sequence[Words]) -> list[Words]:

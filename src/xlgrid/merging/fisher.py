@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from xlgrid.heads.transfer import on_device
 from xlgrid.merging.operation import Parameter
 from xlgrid.merging.operations import Mean
 
@@ -60,7 +61,7 @@ class Fisher(Mean):
         drawn = np.random.default_rng(run.recipe.seed).permutation(len(tokens))[: self.examples]
         for row in drawn:
             rows = np.array([row])
-            batch = prediction.on_device(head.collate(tokens, rows, segments), model.device)
+            batch = on_device(head.collate(tokens, rows, segments), model.device)
             batch |= prediction.extras(model, run.method, tokens, rows, training=False)
             model.zero_grad(set_to_none=True)
             torch.stack([*head.losses(model, batch).values()]).sum().backward()

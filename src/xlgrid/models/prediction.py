@@ -16,7 +16,8 @@ from xlgrid.data import batches
 from xlgrid.heads import ALL_HEADS, Head
 from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.tokens import Tokens
-from xlgrid.models import by_language
+from xlgrid.heads.transfer import on_device
+from xlgrid.models import by_language, padding
 from xlgrid.models.load import has_segments
 from xlgrid.models.precision import arithmetic, autocast
 
@@ -48,7 +49,8 @@ def outcomes_on(
     The arguments and the errors raised are those of `predictions_on`.
     """
     predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves, head, lower)
-    return (head or ALL_HEADS.find(tokens.head)).outcomes(tokens, predictions)
+    head = head or ALL_HEADS.find(tokens.head)
+    return head.outcomes(tokens, head.answers(tokens, predictions))
 
 
 def predictions_on(
@@ -122,19 +124,21 @@ def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Int
     return of_method | by_language.arguments(model, tokens.segments(rows))
 
 
-def on_device(batch: "dict[str, torch.Tensor]", device: "torch.device") -> "dict[str, torch.Tensor]":
-    """The tensors of a batch on a device. The CPU does not wait for the copies."""
-    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+def place(
+    model: "PreTrainedModel",
+    device: "torch.device",
+    move: "Callable[[PreTrainedModel, torch.device], Any]" = lambda model, device: model.to(device),
+) -> None:
+    """Move a model to a device. On a GPU, its masks of attention follow from what the CPU knows about its batches.
 
-
-def place(model: "PreTrainedModel", device: "torch.device") -> None:
-    """Move a model to a device.
+    Args:
+        move: moves it.
 
     Raises:
         ValueError: the device has no room for it.
     """
     try:
-        model.to(device)
+        move(model, device)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -143,6 +147,8 @@ def place(model: "PreTrainedModel", device: "torch.device") -> None:
             "`nvidia-smi`, run fewer jobs on it at a time (`--submitit-workers`), or use a smaller encoder or a larger GPU; "
             f"torch says: {error}"
         ) from error
+    if device.type != "cpu":
+        padding.follow_notes(model)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

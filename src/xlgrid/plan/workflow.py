@@ -42,6 +42,11 @@ class Settings(Strict):
         description="the number of GPUs of each job that trains or evaluates (resource `gpu`); a profile may set the "
         "resources of single rules",
     )
+    page: int = Field(
+        default=60,
+        ge=0,
+        description="the seconds between two writes of the page results/{study}/status.html about the run; 0 for no page",
+    )
 
 
 class Command(NamedTuple):
@@ -183,11 +188,11 @@ def made_by(plans: Mapping[str, Plan], rule: str, kind: type[Product]) -> str:
         makers = kind.makers(plan.study)
         own, others = [*makers[rule]], [path for each in makers if each != rule for path in makers[each]]
         longer = [path for path in others if any(fnmatchcase(path, f"{short}/*") for short in own)]
-        choices.append(re.escape(study) + f"(?={_begin(own)})" + (f"(?!{_begin(longer)})" if longer else ""))
+        choices.append(re.escape(study) + f"(?={beginning(own)})" + (f"(?!{beginning(longer)})" if longer else ""))
     return "|".join(choices)
 
 
-def _begin(paths: Iterable[str]) -> str:
+def beginning(paths: Iterable[str]) -> str:
     """A regular expression for the beginning of a path: one of `paths`, up to the end of a folder or file name."""
     patterns = [re.escape(path).replace(r"\*", "[^/]+") for path in paths]
     return rf"/(?:{'|'.join(patterns) or '(?!)'})(?:/|\.[a-z]+$)"
@@ -236,6 +241,17 @@ def everything(plan: Plan) -> list[str]:
         if 0 < sum(map(os.path.exists, outputs)) < len(outputs):
             files += outputs
     return files
+
+
+def megabytes(wildcards: Any, input: Any, attempt: int) -> int:
+    """The memory that a job requests, for each attempt: 4 GB and twice the size of the encoder that it reads, but at least 8 GB.
+
+    A process on a GPU holds the best weights, and for a moment a second copy. If the file of the encoder does not exist
+    yet, its size is 0; Snakemake asks again before it submits the job.
+    """
+    files = flat({name: getattr(input, name, []) for name in ("encoder", "begin")})
+    sizes = [os.path.getsize(file) for file in files if os.path.exists(file)]
+    return attempt * max(8000, 4000 + 2 * sum(sizes) // 10**6)
 
 
 def lacks_results(wanted: Product, files: Inputs) -> bool:

@@ -67,7 +67,8 @@ def method_lines(plan: Plan) -> Iterator[Line]:
 
 
 def exhibit_lines(plan: Plan) -> Iterator[Line]:
-    """A line for each exhibit that cannot be rendered, for example because an entry would average over two methods.
+    """A line for each exhibit that cannot be rendered, for example because an entry would average over two methods, and for
+    each table that is too wide for a paper.
 
     Learning curves are not checked, because they show runs that have started; neither are exhibits of files that are not
     downloaded yet.
@@ -82,7 +83,8 @@ def exhibit_lines(plan: Plan) -> Iterator[Line]:
         if exhibit.shows_runs or any(find(plan.study.downloads, file) for file in absent):
             continue
         try:
-            exhibit.rendering(unmade)
+            if misfit := exhibit.misfit(exhibit.rendering(unmade), plan.study.labels):
+                yield Line(State.OPEN, f"exhibit {name}", misfit)
         except (ValueError, OSError) as error:
             are_good = False
             yield Line(State.PROBLEM, f"exhibit {name}", str(error))

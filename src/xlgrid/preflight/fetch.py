@@ -40,6 +40,11 @@ def lock_file() -> str:
     return read_settings(values or {}, is_module=True).hub_lock
 
 
+def project_lock() -> str:
+    """The lock file of the project in this folder; the default one if another workflow uses xlgrid, without its settings."""
+    return lock_file() if any(path.is_file() for path in CONFIGS) else read_settings({}).hub_lock
+
+
 def targets(plan: Plan) -> list[str]:
     """The files that rules fetch for a study: from the Hub, and from the addresses in `downloads` of the study."""
     taken = materials(plan)
@@ -74,8 +79,7 @@ def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
     # The folders of encoders and data of a study, and of files from elsewhere.
     folders = dict.fromkeys("/".join(path.split("/")[: 3 if path.startswith("results/") else 1]) for path in wanted)
     study = plan.study.name
-    # A workflow that uses xlgrid as a module need not have xlgrid's settings.
-    lock = lock_file() if any(path.is_file() for path in CONFIGS) else read_settings({}).hub_lock
+    lock = project_lock()
     is_locked = Path(lock).exists()
     committed = f"; commit {lock} to git beside {plan.path or study}" if is_locked else ""
     yield f"{len(wanted)} files are there{committed}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # The suffixes of the files of a table, of a figure, and of a comparison with published numbers.
 TABLE = (".csv", ".md", ".tex", ".html")
-FIGURE = (".csv", ".md", ".tex", ".png", ".svg")
+FIGURE = (".csv", ".md", ".tex", ".png", ".svg", ".pdf")
 COMPARISON = ("-published.csv", "-published.md", "-published.html")
 
 

@@ -46,7 +46,7 @@ def cost_table(*groups: Mapping[str, Cost]) -> "Table":
     hours, gigabytes = max(cost.hours for cost in costs), max(cost.gigabytes for cost in costs)
     unit, per_hour = next((each for each in TIMES if hours * each[1] >= 1), TIMES[-1])
     size, per_gigabyte = ("GB", 1) if gigabytes >= 1 else ("MB", 1000)
-    table = _table(["", "runs", "cells", "steps", "M tokens", "PFLOP", f"GPU-{unit}", f"{size} stored"], 1)
+    table = plain_table(["", "runs", "cells", "steps", "M tokens", "PFLOP", f"GPU-{unit}", f"{size} stored"], 1)
     for group in groups:
         for name, cost in group.items():
             counts = (f"{count:,}" for count in (cost.runs, cost.cells, cost.steps))
@@ -63,7 +63,7 @@ def _rounded(number: float) -> str:
 
 def method_table(estimate: Estimate) -> "Table":
     """A table with a row for each method on each encoder: the numbers of trained, stored and all parameters."""
-    table = _table(["encoder", "method", "trained", "stored", "all", "% trained"], 2)
+    table = plain_table(["encoder", "method", "trained", "stored", "all", "% trained"], 2)
     for encoder, method, counted in dict.fromkeys(
         (run.encoder, plain(run.method), estimate.count(run)[:3]) for run in estimate.plan.runs
     ):
@@ -71,7 +71,7 @@ def method_table(estimate: Estimate) -> "Table":
     return table
 
 
-def _table(columns: list[str], words: int) -> "Table":
+def plain_table(columns: list[str], words: int) -> "Table":
     """An empty table whose columns are right-aligned, except for the first `words` columns."""
     from rich import box
     from rich.table import Table

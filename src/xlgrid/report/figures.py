@@ -50,7 +50,7 @@ def spread(deviations: pd.DataFrame) -> Figure:
         several = deviations["metric"].nunique() > 1
         ax.set_title(f"{task}, {encoder}" + f", {metric}" * several, loc="left", fontsize=9.5, fontweight="bold")
         ax.set_title("sd", loc="right", fontsize=8)
-        bare(ax)
+        plots.bare(ax, "both")
     unit = units.unit_of_difference(deviations["metric"])
     axes[-1].set_xlabel(units.with_unit("deviation from the mean over seeds", unit))
     handles, names = axes[0].get_legend_handles_labels()
@@ -112,7 +112,7 @@ def curves(points: pd.DataFrame, quantity: str = "score (%)") -> Figure:
             )
         ax.set_title(f"{method}\n", loc="left", fontsize=9, fontweight="bold")
         ax.text(0, 1.04, f"{task}, {encoder}", transform=ax.transAxes, fontsize=8)
-        bare(ax)
+        plots.bare(ax, "both")
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     figure.supxlabel("step", fontsize=9)
@@ -126,11 +126,3 @@ def _short(source: str) -> str:
     """The short name of a source for a legend. A list of 40 languages would leave no room for the panels."""
     parts = source.split("+")
     return source if len(parts) <= 6 else f"{parts[0]}+{parts[1]}+…\n({len(parts)} parts)"
-
-
-def bare(ax: Axes) -> None:
-    """Remove the upper and right frame of a panel, and draw a faint grid."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="#e6e6e6", linewidth=0.5)
-    ax.set_axisbelow(True)
-    ax.tick_params(labelsize=8, length=2)

@@ -13,6 +13,7 @@ may disappear at any time:
     {chunk}/{bundle}/revoked          the jobs of the bundle that have not ended will never end
     failures.jsonl                    a line for each failure: {"outputs": [...], "rule": ..., "cluster": ..., "cause":
                                       ..., "message": ..., "logs": [...], "time": unix seconds}
+    usage.jsonl                       a line for each job that has ended, see `xlgrid.report.efficiency`
 
 A chunk is an array of tasks of the cluster; a bundle is one task, which runs the jobs of the bundle.
 """
@@ -75,8 +76,7 @@ def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
                     if output not in newest or order > newest[output][0]:
                         newest[output] = (order, max(submitted or age, seen), job)
     jobs = {output: job for output, (_, _, job) in newest.items()}
-    for line in _text(f"{folder}/failures.jsonl").splitlines():
-        failure = _parse(line)
+    for failure in lines(f"{folder}/failures.jsonl"):
         time = _number(failure.get("time"))
         logs = _names(failure.get("logs"))
         outputs = _names(failure.get("outputs"))
@@ -86,6 +86,11 @@ def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
             if output not in newest or time > newest[output][1]:
                 jobs[output] = failed
     return jobs
+
+
+def lines(path: str) -> Iterator[dict[str, Any]]:
+    """The objects in the lines of a file of JSON; none if the file does not exist."""
+    yield from map(_parse, _text(path).splitlines())
 
 
 def _ended_here(about: dict[str, Any]) -> set[str]:

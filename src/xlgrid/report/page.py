@@ -40,7 +40,7 @@ from xlgrid.products.report import Claims
 from xlgrid.products.train import Run
 from xlgrid.report import figures
 from xlgrid.report.figures import ENTRY, having
-from xlgrid.report.sweeps import MOST_PANELS, read_choices, surfaces
+from xlgrid.report.sweeps import MOST_SURFACES, read_choices, surface
 from xlgrid.report.sweeps import table as table_of_sweeps
 from xlgrid.results import units
 
@@ -245,11 +245,10 @@ def sweeps(study: Report) -> Html | None:
     finished = f"{len(made):,} of {len(study.choices):,}"
     text = f"Runs tried: {runs:,}. Sweeps that are finished: {finished}. Time of their runs: {duration(seconds)}."
     with plots.style():
-        figure = _figure(surfaces(made[:MOST_PANELS]), "Mean dev score of each setting that was tried") if made else ""
+        alt = "Mean dev score of each setting that was tried"
+        drawn = Markup("").join(Markup(_figure(surface(choice), alt)) for choice in made[:MOST_SURFACES])
     return Html(
-        _PARTS.sweeps(
-            text, Markup(_table(table_of_sweeps(study.choices), "plain")), Markup(figure), len(made) - MOST_PANELS
-        )
+        _PARTS.sweeps(text, Markup(_table(table_of_sweeps(study.choices), "plain")), drawn, len(made) - MOST_SURFACES)
     )
 
 

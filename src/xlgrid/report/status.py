@@ -6,10 +6,10 @@ import shlex
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.base.files import write_text
 from xlgrid.base.profiles import profiles
@@ -56,12 +56,9 @@ def matrices(overview: Overview, width: int) -> Iterator["Table | Text"]:
     from rich.table import Table
     from rich.text import Text
 
-    groups: dict[tuple[str, str, str], dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
-    for cell, state in overview.cells.items():
-        groups[cell.task, cell.encoder, cell.method][cell.source.data, cell.target].append(state)
-    for names, entries in groups.items():
-        sources, targets = (list(dict.fromkeys(codes)) for codes in zip(*entries, strict=True))
-        marks = {place: _entry(states) for place, states in entries.items()}
+    for names, entries in by_method(overview).items():
+        sources, targets = axes(entries)
+        marks = {place: entry(states) for place, states in entries.items()}
         counts = max(len(text) for text, _ in marks.values())
         first = max(map(len, ["source", *sources])) + 2
         tables: list[list[str]] = [[]]
@@ -85,7 +82,22 @@ def matrices(overview: Overview, width: int) -> Iterator["Table | Text"]:
             yield Text()
 
 
-def _entry(states: list[str]) -> tuple[str, str]:
+def by_method(overview: Overview) -> dict[tuple[str, str, str], dict[tuple[str, str], list[str]]]:
+    """(task, encoder, method) -> (source, target) -> the states of the cells of all seeds."""
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for cell, state in overview.cells.items():
+        groups[cell.task, cell.encoder, cell.method][cell.source.data, cell.target].append(state)
+    return groups
+
+
+def axes(entries: Collection[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """The sources and the targets of the entries of a matrix, each once, in order."""
+    sources, targets = (list(dict.fromkeys(codes)) for codes in zip(*entries, strict=True))
+    return sources, targets
+
+
+def entry(states: list[str]) -> tuple[str, str]:
+    """The text of an entry of a matrix, and its colour."""
     done = states.count("done")
     mark, style = STATES[next(state for state in STATES if state in states)]
     return f"{done}/{len(states)} {mark}".strip(), "" if done and style == "dim" else style
@@ -179,20 +191,33 @@ def on_one_screen(overview: Overview, title: str, width: int, height: int) -> li
     return screen.draw(Screen(title, overview.stages, overview.trainings, broken, notes), width, height)
 
 
-def failures(overview: Overview, together: bool) -> list[str]:
-    """A text for each failed job, or with `together`, a text for all jobs of a kind that failed for the same reason."""
+class Trouble(NamedTuple):
+    """Jobs that failed for the same reason: the file of the first one, with numbers; the reason; the log of the first one; and
+    the command that runs the jobs again."""
+
+    what: str
+    reason: str
+    log: str
+    again: str
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  reason: {self.reason}\n  log: {self.log}\n  again: {self.again}"
+
+
+def troubles(overview: Overview, together: bool) -> Iterator[Trouble]:
+    """The troubles of each failed job, or with `together`, of all jobs of a kind that failed for the same reason."""
     waiting = Counter(overview.broken.values())
     failed = list(dict.fromkeys([*waiting, *overview.others]))
-    texts = []
     for group in screen.by_reason(failed) if together else [[failure] for failure in failed]:
         first, number = group[0], sum(waiting[failure] for failure in group)
         more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
         wait = f" ({number:,} cells wait for {'them' if more else 'it'})" if number else ""
-        texts.append(
-            f"{first.target}{more}{wait}\n  reason: {first.reason}\n"
-            f"  log: {first.log}\n  again: {_again(overview, group)}"
-        )
-    return texts
+        yield Trouble(f"{first.target}{more}{wait}", first.reason, first.log, _again(overview, group))
+
+
+def failures(overview: Overview, together: bool) -> list[str]:
+    """The text of each of the `troubles`."""
+    return [*map(str, troubles(overview, together))]
 
 
 def _again(overview: Overview, group: list[Failure]) -> str:

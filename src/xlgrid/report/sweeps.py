@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # The most sweeps whose surfaces are drawn. The table has all.
-MOST_PANELS = 12
+MOST_SURFACES = 12
 
 
 def read_choices(plan: Plan, root: Path = Path()) -> list[dict[str, Any]]:
@@ -87,31 +87,22 @@ def remarks(choice: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def surfaces(choices: Sequence[Mapping[str, Any]]) -> "Figure":
-    """A panel for each choice: the mean dev score for each value, or for each pair of values of two settings. The winner has a
-    ring or a frame. If there are further settings, a panel has the best score over their values.
+def surface(choice: Mapping[str, Any]) -> "Figure":
+    """The mean dev score for each value that a choice tried, or for each pair of values of two settings. The winner has a ring
+    or a frame. If there are further settings, the figure has the best score over their values.
 
     Args:
-        choices: choices that are made, at least one.
+        choice: a choice that is made.
     """
     from matplotlib.figure import Figure
 
-    across = min(3, len(choices))
-    down = -(-len(choices) // across)
-    figure = Figure(figsize=(max(2.9, 2.6 * across), 2.5 * down), layout="constrained")
-    axes = figure.subplots(down, across, squeeze=False).ravel()
-    for ax, choice in zip(axes, choices, strict=False):
-        (_line if len(choice["set"]) == 1 else _matrix)(ax, choice)
-        mark = f" {ORACLE} oracle" * (choice["choose_on"] == "target")
-        ax.set_title(f"{choice['method']}{mark}\n", loc="left", fontsize=9, fontweight="bold")
-        ax.text(
-            0, 1.03, f"{choice['task']}, {choice['encoder']}, {choice['source']}", transform=ax.transAxes, fontsize=8
-        )
-        ax.xaxis.label.set_size(8)
-        ax.yaxis.label.set_size(8)
-        ax.tick_params(labelsize=8, length=2)
-    for ax in axes[len(choices) :]:
-        ax.set_visible(False)
+    figure = Figure(figsize=(2.9, 2.5), layout="constrained")
+    ax = figure.add_subplot()
+    (_line if len(choice["set"]) == 1 else _matrix)(ax, choice)
+    mark = f" {ORACLE} oracle" * (choice["choose_on"] == "target")
+    ax.set_title(f"{choice['method']}{mark}\n", loc="left", fontsize=9, fontweight="bold")
+    ax.text(0, 1.03, f"{choice['task']}, {choice['encoder']}, {choice['source']}", transform=ax.transAxes)
+    ax.tick_params(length=2)
     return figure
 
 

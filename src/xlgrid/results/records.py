@@ -103,20 +103,40 @@ def outcomes(path: str | Path, cell: Mapping[str, Any]) -> list[Any]:
     Raises:
         ValueError: the outcomes are damaged, or their number differs from the cell's `n`.
     """
+    return _of_examples(path, cell, "outcomes")
+
+
+def answers(path: str | Path, cell: Mapping[str, Any]) -> list[Any] | None:
+    """The answer of the model in each example of a cell, in the order of its outcomes; empty if its head does not keep answers,
+    and None if an earlier version of xlgrid made the cell without them.
+
+    Args:
+        path: the path of the cell, for messages.
+        cell: the contents of the cell.
+
+    Raises:
+        ValueError: the answers are damaged, or their number differs from the cell's `n`.
+    """
+    if not ALL_HEADS.find(cell["head"]).keeps_answers:
+        return []
+    return _of_examples(path, cell, "answers") if "answers" in cell else None
+
+
+def _of_examples(path: str | Path, cell: Mapping[str, Any], entry: str) -> list[Any]:
     try:
-        outcomes = _unpacked(cell["outcomes"])
+        values = _unpacked(cell[entry])
     except (binascii.Error, zlib.error, ValueError) as error:
-        raise Damaged(f"{path} has damaged outcomes ({error}): delete it and run the study again", path) from error
-    if len(outcomes) != cell["n"]:
-        raise Damaged(f"{path} has {len(outcomes)} outcomes but n {cell['n']}: delete it and run the study again", path)
-    return outcomes
+        raise Damaged(f"{path} has damaged {entry} ({error}): delete it and run the study again", path) from error
+    if len(values) != cell["n"]:
+        raise Damaged(f"{path} has {len(values)} {entry} but n {cell['n']}: delete it and run the study again", path)
+    return values
 
 
 # The metrics of a cell are computed one after another.
 @lru_cache(maxsize=1)
 def _unpacked(text: str) -> list[Any]:
-    outcomes: list[Any] = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
-    return outcomes
+    values: list[Any] = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
+    return values
 
 
 def read_cells(

@@ -166,7 +166,7 @@ def method_differences(
         axis: the axis of `first` and `second`, which may be `encoder` instead.
 
     Returns:
-        The cells of `first` behind the entries; and the entries with the columns `source`, `column` (the target), and
+        The cells behind the entries, those of `first` before those of `second`; and the entries with the columns `source`, `column` (the target), and
         the statistics of `differences`. A pair of cells counts as one cell.
 
     Raises:
@@ -181,7 +181,7 @@ def method_differences(
     by = ["source", "column"]
     means = [seed_means(_one_of_each(side, by), by, []) for side in sides]
     compared = differences(means[0], means[1], by)
-    return sides[0], compared.assign(n_cells=compared["n_seeds"], n_cells_expected=compared["n_seeds_expected"])
+    return pd.concat(sides), compared.assign(n_cells=compared["n_seeds"], n_cells_expected=compared["n_seeds_expected"])
 
 
 def note_on_seeds(cells: pd.DataFrame, column: str, first: str, second: str, by: Sequence[str]) -> list[str]:
@@ -357,19 +357,23 @@ def entries(
         ValueError: an entry would average over several tasks, encoders, methods or metrics, a cell occurs twice, or no
             row has both columns of `difference`.
     """
-    if isinstance(columns, str):
-        cells, columns = cells.assign(column=cells[columns]), ["column"]
-    by = [*rows, *columns]
-    cells = _one_of_each(cells, by)
-    within = [name for name in LANGUAGES if name in cells and name not in by]
-    means = seed_means(cells, by, within)
-    entries = over_seeds(means, by)
+    means = scores_of_seeds(cells, rows, columns)
+    entries = over_seeds(means, [*rows, *(["column"] if isinstance(columns, str) else columns)])
     if average:
         mean = over_seeds(seed_means(means, rows, ["column"]), rows)
         entries = pd.concat([entries, mean.assign(column=AVERAGE)], ignore_index=True)
     if difference:
         entries = pd.concat([entries, _subtracted(means, rows, *difference)], ignore_index=True)
     return entries
+
+
+def scores_of_seeds(cells: pd.DataFrame, rows: Sequence[str], columns: str | Sequence[str]) -> pd.DataFrame:
+    """The score of each entry of a table in each seed: the result of `seed_means`, from the arguments of `entries`."""
+    if isinstance(columns, str):
+        cells, columns = cells.assign(column=cells[columns]), ["column"]
+    by = [*rows, *columns]
+    cells = _one_of_each(cells, by)
+    return seed_means(cells, by, [name for name in LANGUAGES if name in cells and name not in by])
 
 
 def _subtracted(means: pd.DataFrame, rows: Sequence[str], first: str, second: str) -> pd.DataFrame:

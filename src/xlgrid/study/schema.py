@@ -123,6 +123,11 @@ class Study(Strict):
         "file; exhibits also know the tables `same-family`, `same-script` and `great-circle`, which need no file",
     )
     exhibits: dict[Name, AnyExhibit] = Field({}, description="name: a table or figure")
+    labels: dict[str, str] = Field(
+        {},
+        description="name: what exhibits print for it, such as {bitfit: BitFit, sw: Swahili}; a name of a method, encoder, task, "
+        "language, metric, group, table of pairs, fact, setting or axis. The names in CSV files stay",
+    )
     claims: dict[Name, Claim] = Field({}, description="name: a statement, for example of a paper, which gets a verdict")
     published: Naming = Field(
         Naming(), description="study name: the paper's name, for all exhibits with published numbers"

@@ -28,6 +28,7 @@ from xlgrid.base.clock import Clock
 from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
+from xlgrid.heads.transfer import on_device
 from xlgrid.methods import make
 from xlgrid.models import averaging, by_language, deltas, first_token, fit, load, prediction
 from xlgrid.models.device import allows, repeats, seed_generators, training_device
@@ -467,7 +468,7 @@ class Loop:
             batch = self.objective.collate(self.train, parts[number], token_types)
             for name, count in self.objective.terms_of_losses(batch).items():
                 terms[name] += count
-            computed[number] = prediction.on_device(batch, self.device) | prediction.extras(
+            computed[number] = on_device(batch, self.device) | prediction.extras(
                 self.model, self.method, self.train, parts[number], training=True
             )
         # Means are over the whole batch, so that micro-batches change only the order of sums.
@@ -598,8 +599,7 @@ class Loop:
                 parameter.copy_(saved["weights"][name])
         self.optimiser.load_state_dict(saved["optimiser"])
         for name in PROGRESS:
-            # Earlier versions did not count the steps in fp32.
-            setattr(self, name, saved.get(name, getattr(self, name)))
+            setattr(self, name, saved[name])
         self.clock.add(saved)
         # After an error about memory, the user may have lowered `micro_batch_tokens`.
         self.limit = min(filter(None, (self.limit, self.settings.micro_batch_tokens)), default=None)

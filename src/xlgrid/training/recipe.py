@@ -36,6 +36,8 @@ from xlgrid.training.sweep import Swept
 # `micro_batch_tokens` depends on the memory of the machine; it changes the order of sums, and the random numbers of
 # dropout and masks. run.json records its final value.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
+# The fields that are names of a study. A task, an encoder or a method is what its files and settings are, not its name.
+NAMES = ("study", "task", "encoder", "method")
 
 SETTINGS: dict[str, type[Setting]] = {"examples": Examples, "shots": Shots, "balanced": Balanced, "together": Together}
 ALL_SETTINGS = Extensible[type[Setting]](
@@ -271,12 +273,19 @@ class Recipe(Strict):
         return self.model_dump_json(exclude_defaults=True, include=self._without_effect)
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits that change with every setting that can change a result."""
+        """Twelve hexadecimal digits that change with every setting that can change a result.
+
+        The names that a study gives its parts change no result, so that a run keeps its digest if they change.
+        """
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
         # The digests of other runs do not change with a field that only runs of a sweep, of a group, or without training have.
         absent = [name for name in ("sweep", "together", "derived") if not getattr(self, name)]
-        text = self.model_dump_json(exclude=self._without_effect | dict.fromkeys(absent, True))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        left_out = dict.fromkeys((*NAMES, *absent), True) | {"start": {"task", "method"}}
+        fields = self.model_dump(mode="json", exclude=self._without_effect | left_out)
+        fields["first"] = self.first is not None
+        if self.together:
+            fields["together"] = [run.partition("/")[2] for run in self.together]
+        return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:12]
 
     @property
     def _without_effect(self) -> dict[str, Any]:

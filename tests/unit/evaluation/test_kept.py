@@ -119,9 +119,11 @@ def test_an_encoder_that_was_written_again_is_loaded_again(
 def test_out_of_memory_after_other_cells_is_an_error_and_the_first_cell_goes_on_with_smaller_batches(
     world: Path, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    halves, outcomes_on = [], prediction.outcomes_on
+    halves, predictions_on = [], prediction.predictions_on
     monkeypatch.setattr(
-        prediction, "outcomes_on", lambda *args, **more: halves.append(more["halves"]) or outcomes_on(*args, **more)
+        prediction,
+        "predictions_on",
+        lambda *args, **more: halves.append(more["halves"]) or predictions_on(*args, **more),
     )
     for _ in range(2):
         cell(world, "e-token-bitfit")

@@ -27,14 +27,16 @@ def draw(
     languages: Mapping[str, Any] | None = None,
     runs: Iterable[str | Path] = (),
     methods: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> dict[str, bytes]:
     """The files of the exhibit, suffix -> contents; no other file is written."""
     exhibit = EXHIBIT.validate_python({"title": "Some scores"} | spec)
-    study = SimpleNamespace(belongs=belongs, languages_used=languages or {}, methods=methods or {})
+    order = {axis: list(dict.fromkeys(cells[axis])) for axis in ("source", "target") if axis in cells}
+    study = SimpleNamespace(belongs=belongs, languages_used=languages or {}, methods=methods or {}, order=order)
     rendering = exhibit.of_scores(study, cells, runs)
-    exhibit.write(name, folder, rendering)
+    exhibit.write(name, folder, rendering, labels or {})
     if exhibit.is_compared:
-        exhibit.write_published(name, folder, rendering)
+        exhibit.write_published(name, folder, rendering, labels or {})
     files = {path.name.removeprefix(name): path.read_bytes() for path in sorted(Path(folder).iterdir())}
     assert sorted(files) == sorted(exhibit.suffixes)
     return files

@@ -19,7 +19,7 @@ from xlgrid.results import stats
 def lines_of(cells: pd.DataFrame) -> Axes:
     entries = stats.entries(cells, ["distance"], "method")
     with plots.style():
-        return curves(entries, x="distance", lines="method", order=list(dict.fromkeys(cells["method"])))
+        return curves(entries, plots.Look(), x="distance", lines="method", order=list(dict.fromkeys(cells["method"])))
 
 
 def test_a_curve_has_means_bands_and_hollow_points() -> None:
@@ -90,6 +90,7 @@ def test_panels_have_the_lines_of_their_cells_and_one_legend() -> None:
     with plots.style():
         last = curves(
             entries,
+            plots.Look(room=5),
             x="distance",
             lines="method",
             order=["full-ft", "adapters"],

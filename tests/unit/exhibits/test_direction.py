@@ -106,7 +106,7 @@ def means(scores: pd.DataFrame) -> dict[tuple[str, str, str], float]:
 
 def files(plan: Plan, name: str, folder: Path) -> dict[str, str]:
     plan.study.exhibit(name).render(name, plan, folder)
-    return {path.suffix: path.read_text() for path in folder.glob(f"{name}.*") if path.suffix != ".png"}
+    return {path.suffix: path.read_text() for path in folder.glob(f"{name}.*") if path.suffix not in (".png", ".pdf")}
 
 
 def test_a_table_says_in_what_its_numbers_are_and_which_end_is_better(
@@ -120,7 +120,7 @@ def test_a_table_says_in_what_its_numbers_are_and_which_end_is_better(
 def colours(plan: Plan, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, str]:
     """The mesh of a heatmap, and the label of its colour bar."""
     drawn: list[Any] = []
-    monkeypatch.setattr(plots, "save", lambda ax, *_: drawn.append(ax))
+    monkeypatch.setattr(plots, "save", lambda ax, *_, **__: drawn.append(ax))
     plan.study.exhibit(name).render(name, plan, folder)
     [ax] = drawn
     return ax.collections[0], ax.child_axes[0].get_ylabel()

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 
 from xlgrid.exhibits.drawing import plots
 from xlgrid.exhibits.drawing.blocks import by_family
-from xlgrid.exhibits.heatmap import heatmap, limits
+from xlgrid.exhibits.heatmap import SMALLEST, heatmap, limits
 from xlgrid.results import stats
 
 
@@ -35,12 +35,14 @@ LANGUAGES = {
 }
 
 
-def draw(cells: pd.DataFrame, **how: Any) -> Axes:
+def draw(cells: pd.DataFrame, look: plots.Look | None = None, **how: Any) -> Axes:
     sources, targets = list(dict.fromkeys(cells["source"])), list(dict.fromkeys(cells["target"]))
+    look = look or plots.Look(0.5 * len(targets))
     among = [*targets, *sources]
     with plots.style():
         return heatmap(
             stats.entries(cells, ["source"], "target"),
+            look,
             rows=by_family(sources, LANGUAGES, among),
             columns=by_family(targets, LANGUAGES, among),
             **how,
@@ -149,10 +151,10 @@ def overlaps(boxes: list[Any]) -> bool:
     return any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-@pytest.mark.parametrize("size", [1, 2, 6, 16])
-def test_nothing_overlaps_and_numbers_stay_in_their_cells(size: int) -> None:
+@pytest.mark.parametrize(("size", "room"), [(1, 2.0), (2, 2.0), (6, 2.0), (9, 1.9), (16, 5.0), (30, 5.0)])
+def test_nothing_overlaps_and_numbers_stay_in_their_cells(size: int, room: float) -> None:
     codes = [f"q{i:02}" for i in range(size)]
-    ax = draw(grid(codes, codes, holes=0.2), title="All languages")
+    ax = draw(grid(codes, codes, holes=0.2), plots.Look(room))
     figure = ax.get_figure(root=True)
     assert figure is not None
     FigureCanvasAgg(figure).draw()
@@ -164,7 +166,14 @@ def test_nothing_overlaps_and_numbers_stay_in_their_cells(size: int) -> None:
     for text in (text for text in ax.texts if text.get_transform() == ax.transData):
         box, size_pt = text.get_window_extent(), float(text.get_fontsize())
         assert box.width <= ax.bbox.width / size, f"{text.get_text()} is wider than its cell"
-        assert size_pt >= 7, "too small to print"
+        assert size_pt >= SMALLEST, "too small to print"
+
+
+@pytest.mark.parametrize(("room", "shown"), [(3.0, "12.3"), (1.2, "12"), (0.8, "")])
+def test_numbers_that_do_not_fit_have_no_decimals_or_are_left_out(room: float, shown: str) -> None:
+    codes = [f"q{i:02}" for i in range(8)]
+    ax = draw(grid(codes, codes).assign(score=12.34), plots.Look(room))
+    assert set(numbers(ax).values()) == {shown}
 
 
 def test_long_labels_stand_upright_rather_than_overlap() -> None:

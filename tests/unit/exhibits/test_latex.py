@@ -35,8 +35,8 @@ SHARES = {("full-ft", "qa1"): 0.9, ("bitfit", "qa1"): 0.5, ("full-ft", "qa2"): 0
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({"latex": {"environment": "figure"}}, "Input should be 'table' or 'table*'"),
-        ({"latex": {"resize": "text"}}, "add `environment: table*`, or write `column`"),
+        ({"width": "text"}, "Input should be 'column' or 'page'"),
+        ({"latex": {"split": 0}}, "greater than or equal to 1"),
         ({"latex": {"bold": "metod"}}, "whose values compete, got 'metod'; there are method"),
         ({"latex": {"bold": "target"}}, "whose values compete, got 'target'; there are method"),
         ({"rows": ["task"], "latex": {"bold": "method"}}, "got 'method'; there are none: leave it out"),
@@ -51,7 +51,7 @@ def test_the_schema_refuses(spec: dict[str, Any], message: str) -> None:
 
 
 def test_another_option_renders_an_exhibit_again() -> None:
-    study = SimpleNamespace(facts={}, order={}, main_metrics={})
+    study = SimpleNamespace(facts={}, order={}, main_metrics={}, labels={})
     other, _ = EXHIBIT.validate_python(TABLE | {"latex": {"bold": "method"}}).settings(study)
     assert '"bold":["method"]' in other
 
@@ -60,7 +60,7 @@ def test_the_example_of_the_page_is_a_table_and_the_page_lists_all_keys() -> Non
     section = PAGE.read_text().partition("## LaTeX\n")[2].partition("\n## ")[0]
     [exhibit] = yaml.safe_load(section.partition("```yaml\n")[2].partition("```")[0])["exhibits"].values()
     settings = EXHIBIT.validate_python(exhibit).latex
-    assert settings == LatexOfScores(environment="table*", resize="text", deviation=False, bold=("method",))
+    assert settings == LatexOfScores(transpose=True, deviation=False, bold=("method",))
     assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [*LatexOfScores.model_fields]
 
 
@@ -124,7 +124,9 @@ def test_columns_compete_too_and_the_average_over_them_has_no_rival(render: Rend
 def test_no_entry_is_bold_with_two_seeds(render: Render) -> None:
     tex = render({"latex": {"bold": "method"}}, seeds=2)[".tex"]
     assert bold(tex) == [[False, False]] * 2
-    assert "No entry is bold: a test needs 3 complete seeds of all entries that it compares." in tex
+    comments = [line for line in tex.splitlines() if line.startswith("% ")]
+    assert "No entry is bold: a test needs 3 complete seeds of all entries that it compares." in "".join(comments)
+    assert "bold" not in tex.partition(r"\begin{table}")[2], "the caption is the author's"
 
 
 def test_without_deviations_the_note_does_not_promise_any(render: Render) -> None:
@@ -135,5 +137,5 @@ def test_without_deviations_the_note_does_not_promise_any(render: Render) -> Non
 
 def test_the_other_formats_do_not_change(render: Render) -> None:
     plain = render({})
-    changed = render({"latex": {"bold": "method", "deviation": False, "environment": "table*"}})
+    changed = render({"latex": {"bold": "method", "deviation": False, "transpose": True}})
     assert {suffix for suffix in plain if plain[suffix] != changed[suffix]} == {".tex"}

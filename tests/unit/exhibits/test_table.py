@@ -273,7 +273,7 @@ def test_every_entry_of_two_axes_stands_once_in_every_format(
         ({"kind": "heatmap", "method": "a", "select": {"method": "b"}}, "names 'method'"),
         ({"kind": "curve", "x": "step", "lines": "target"}, "which have no target"),
         ({"kind": "curve", "x": "step", "lines": "method", "select": {"metric": "f1"}}, "which have no metric"),
-        ({"kind": "picture"}, "'table', 'heatmap', 'curve'"),
+        ({"kind": "picture"}, "'table', 'heatmap', 'heatmaps', 'curve'"),
     ],
 )
 def test_the_schema_refuses(spec: dict[str, Any], message: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from xlgrid.evaluation.cell import pack
+from xlgrid.exhibits.drawing import plots
 from xlgrid.methods.variants import settings_of, variant
 from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.plan import Plan
@@ -217,6 +218,6 @@ def test_a_curve_over_numbers_of_examples_ends_with_all(tmp_path: Path, monkeypa
     rendering = few.study.exhibit("c").rendering(few)
     assert [*dict.fromkeys(rendering.sheet.entries["examples"])] == [10, 1000, "all"]
     assert rendering.draw
-    axes = rendering.draw()
+    axes = rendering.draw(plots.Look())
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "1000", "all"]
     assert [line.get_ydata().tolist() for line in axes.get_lines()[:1]] == [[55.5, 65.5, 75.5]]

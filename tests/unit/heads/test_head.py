@@ -1,5 +1,6 @@
 """The contract of every head: from columns of data to a score, on a task with the head. Heads of installed packages are tested, too."""
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import surprisal
 import torch
 from plugin_fixture import guessing as guessing
 from scratch_fixture import pretrain
+from sklearn.metrics import confusion_matrix
 from transformers import AutoConfig
 
 from xlgrid.architectures.plain import Plain
@@ -21,6 +24,7 @@ from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.heads import ALL_HEADS, Head, metric
 from xlgrid.heads.encoding import IGNORED
+from xlgrid.heads.head import Evaluated
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import Method, is_head
 from xlgrid.models import prediction
@@ -131,6 +135,49 @@ def test_predictions_become_an_outcome_of_each_example_and_a_score(model: Any, t
     in_small_batches = prediction.outcomes_on(model, Method(), tokens, 300)
     for small, large in zip(in_small_batches, outcomes, strict=True):
         assert [*flat(small)] == pytest.approx([*flat(large)], rel=1e-5, abs=1e-6)
+
+
+# Kind of task -> the texts of the gold answers, from the data.
+GOLD: dict[str, Any] = {
+    "sequence": lambda table, task: table[task.target].to_pylist(),
+    "choice": lambda table, task: [*map(str, table[task.target].to_pylist())],
+    "token": lambda table, task: [" ".join(task.labels[at] for at in row) for row in table[task.target].to_pylist()],
+    "span": lambda table, task: [" / ".join(dict.fromkeys(row["text"])) for row in table[task.target].to_pylist()],
+    "embed": lambda table, task: table[task.inputs[0]].to_pylist(),
+    "seq2seq": lambda table, task: table[task.target].to_pylist(),
+}
+# Metric -> the score that a model has whose right answers are these.
+OF_RIGHT = ("accuracy", "squad-em", "mlqa-em")
+
+
+@pytest.mark.parametrize("tokens", [kind for kind in GENERATED], indirect=True)
+def test_examples_have_the_answers_of_the_data_and_those_of_the_model(world: Path, model: Any, tokens: Tokens) -> None:
+    head = ALL_HEADS.find(tokens.head)
+    [(kind, task)] = [(kind, task) for kind, task in GENERATED.items() if task.head is head]
+    answers = head.answers(tokens, prediction.predictions_on(model, Method(), tokens, 2000))
+    outcomes = head.outcomes(tokens, answers)
+    kept = json.loads(json.dumps(answers)) if head.keeps_answers else []
+    table = pq.read_table(world / kind / f"{head.splits('train')[0]}.parquet")
+    examples = head.examples(Evaluated(table, task, tokens.label_names, tokens.options, outcomes, kept))
+    assert len(examples) == len(outcomes) or not examples
+    assert [example.row for example in examples] == sorted({example.row for example in examples})
+    if head.name in GOLD:
+        assert [example.gold for example in examples] == GOLD[head.name](table, task)
+    for measure in head.metrics(tokens.label_names):
+        if measure.name in OF_RIGHT and not head.reads_words:
+            assert measure.score(outcomes) == pytest.approx(100 * np.mean([bool(each.is_right) for each in examples]))
+    assert all((example.gold == example.predicted) <= (example.is_right is not False) for example in examples)
+
+
+@pytest.mark.parametrize("name", ["sequence", "choice", "token"])
+def test_a_confusion_matrix_is_that_of_scikit_learn(name: str) -> None:
+    draw = np.random.default_rng(0)
+    gold, predicted = draw.integers(4, size=(2, 60))
+    outcomes = [[*pair] for pair in zip(gold.tolist(), predicted.tolist(), strict=True)]
+    if name == "token":
+        outcomes = [[gold[:50].tolist(), predicted[:50].tolist()], [gold[50:].tolist(), predicted[50:].tolist()]]
+    matrix = HEADS[name].confusion("abcd", outcomes)
+    assert matrix is not None and (matrix == confusion_matrix(gold, predicted, labels=range(4))).all()
 
 
 def flat(outcome: Any) -> Iterator[float]:

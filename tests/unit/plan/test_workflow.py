@@ -1,5 +1,6 @@
 """What the rules ask: which studies a command line names, which rule makes a file, and what it reads."""
 
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,19 @@ methods: {full-ft: {}}
 grids:
   main: {task: [ner], encoder: [tiny], method: [full-ft], source: [qa1], target: [mono], seed: [1]}
 """
+
+
+@pytest.mark.parametrize(("gigabytes", "expected"), [(None, 8000), (0.7, 8000), (1.1, 8000), (2.24, 8480), (14, 32000)])
+def test_memory_follows_the_encoder_that_a_job_reads(gigabytes: float | None, expected: int) -> None:
+    weights = Path("model.safetensors")
+    if gigabytes:
+        # The file has no blocks on the disk.
+        weights.touch()
+        os.truncate(weights, int(gigabytes * 10**9))
+    read = SimpleNamespace(encoder=str(weights))
+    assert [workflow.megabytes(None, read, attempt) for attempt in (1, 2)] == [expected, 2 * expected]
+    assert workflow.megabytes(None, SimpleNamespace(begin=[str(weights)]), 1) == expected
+    assert workflow.megabytes(None, SimpleNamespace(data=[str(weights)]), 1) == 8000
 
 
 @pytest.fixture(autouse=True)

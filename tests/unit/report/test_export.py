@@ -11,14 +11,13 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from results_fixture import result
 from status_fixture import CELL, RUN, write
 
 from xlgrid.base.errors import Damaged
-from xlgrid.evaluation.cell import pack
 from xlgrid.languages.sources import Target
 from xlgrid.plan.load import load_plan
 from xlgrid.products.encode import Encoder
-from xlgrid.products.evaluate import Cell
 from xlgrid.report import export
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "export.md"
@@ -39,27 +38,6 @@ grids:
 """
 
 pytestmark = pytest.mark.usefixtures("tiny_project")
-
-
-def result(cell: Cell, scores: dict[str, float], **changes: Any) -> None:
-    """Write the file of a cell."""
-    record = {
-        **cell._asdict(),
-        "run": cell.run.folder,
-        "digest": "d1",
-        "seconds": 2.5,
-        "cpu_seconds": 3.5,
-        "head": "token",
-        "labels": [],
-        "scores": scores,
-        "metric": {"name": next(iter(scores)), "implementation": "i"},
-        "n": 2,
-        "versions": {"python": "3.11.7", "torch": "2.13"},
-        "device": "cuda (A100)",
-        "threads": 4,
-        "outcomes": pack([1, 1]),
-    }
-    write(cell.path, json.dumps(record | changes))
 
 
 def exported(study: str = "tiny") -> pd.DataFrame:

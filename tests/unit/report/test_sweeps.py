@@ -98,7 +98,7 @@ def test_an_oracle_is_marked_in_the_table_and_in_the_picture() -> None:
         "‡ an oracle, chosen on the dev sets of sw, yo",
     ]
     with plots.style():
-        [ax] = sweeps.surfaces([oracle]).axes
+        [ax] = sweeps.surface(oracle).axes
     assert ax.get_title("left") == "bitfit ‡ oracle\n"
 
 
@@ -106,7 +106,7 @@ def test_one_setting_is_a_line_and_two_are_a_matrix_with_a_frame_around_the_winn
     one = choice({"lr": (1e-4, 1e-3, 1e-2)}, [3.0, 2.0, 1.0])
     two = choice({"lr": (1e-4, 1e-3), "epochs": (5, 10, 20)}, [90.0, 80.0, 70.0, 60.0, 50.0, 40.0])
     with plots.style():
-        line, matrix = sweeps.surfaces([one, two]).axes
+        line, matrix = (sweeps.surface(each).axes[0] for each in (one, two))
     assert [text.get_text() for text in line.get_xticklabels()] == ["0.0001", "0.001", "0.01"]
     assert any(list(drawn.get_ydata()) == [3.0, 2.0, 1.0] for drawn in line.lines)
     assert [text.get_text() for text in matrix.texts[:6]] == ["90.0", "80.0", "70.0", "60.0", "50.0", "40.0"]
@@ -118,7 +118,7 @@ def test_one_setting_is_a_line_and_two_are_a_matrix_with_a_frame_around_the_winn
 def test_of_three_settings_a_panel_shows_the_best_over_the_third() -> None:
     three = choice({"lr": (1, 2), "epochs": (5, 10), "warmup": (0.1, 0.2)}, [9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 6.0])
     with plots.style():
-        [matrix] = sweeps.surfaces([three]).axes
+        [matrix] = sweeps.surface(three).axes
     assert [text.get_text() for text in matrix.texts[:4]] == ["9.0", "3.0", "5.0", "7.0"]
 
 

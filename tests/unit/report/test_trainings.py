@@ -20,12 +20,12 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_a_training_without_a_log_has_not_begun(log: Path) -> None:
-    assert training(RUN, str(log)) == Training(NAME)
+    assert training(RUN, str(log)) == Training(NAME, log=str(log))
 
 
 def test_the_last_evaluation_says_step_and_score(log: Path) -> None:
     log.write_text(EVALUATED + EVALUATED.replace("60", "120").replace("88.20", "90.50"))
-    assert training(RUN, str(log)) == Training(NAME, 120, 300, 90.5)
+    assert training(RUN, str(log)) == Training(NAME, 120, 300, 90.5, str(log))
 
 
 def test_the_lines_of_progress_are_read(
@@ -36,17 +36,17 @@ def test_the_lines_of_progress_are_read(
     time.sleep(0.01)
     meter.add(90, {"loss": 0.3}, 1000, 1e-3)
     log.write_text(EVALUATED + capsys.readouterr().err)
-    assert training(RUN, str(log)) == Training(NAME, 90, 300, 88.2)
+    assert training(RUN, str(log)) == Training(NAME, 90, 300, 88.2, str(log))
 
 
 def test_a_training_that_resumes_is_where_it_was(log: Path) -> None:
     log.write_text("resumes after step 200 of 300\n")
-    assert training(RUN, str(log)) == Training(NAME, 200, 300)
+    assert training(RUN, str(log)) == Training(NAME, 200, 300, log=str(log))
 
 
 def test_only_the_end_of_a_long_log_is_read(log: Path) -> None:
     log.write_text(EVALUATED + "x" * TAIL + "\nstep 90/300  loss 0.3000  100 tokens/s  lr 0.001  1 s left\n")
-    assert training(RUN, str(log)) == Training(NAME, 90, 300)
+    assert training(RUN, str(log)) == Training(NAME, 90, 300, log=str(log))
 
 
 def test_a_score_below_zero_is_a_score(log: Path) -> None:

@@ -301,3 +301,12 @@ def test_a_bitext_of_texts_with_customs_is_refused(tmp_path: Path) -> None:
 def test_a_language_stands_in_a_list_once(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, TEXT.replace(old, new, 1)))
+
+
+def test_a_label_names_something_of_the_study(tmp_path: Path) -> None:
+    known = load_study(
+        write(tmp_path, QA + "labels: {copa: COPA, accuracy: Accuracy, method: Approach, same-family: Near}\n")
+    )
+    assert known.labels["copa"] == "COPA"
+    with pytest.raises(ValueError, match=r"labels: unknown name 'copas', did you mean 'copa'"):
+        load_study(write(tmp_path, QA + "labels: {copas: COPA}\n"))

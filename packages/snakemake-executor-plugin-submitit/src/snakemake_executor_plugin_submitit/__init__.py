@@ -87,9 +87,6 @@ class OnEveryCluster(ExecutorSettingsBase):
     array_size: int = _setting(1000, "Tasks in one array at most; stay below the site's limit (MaxArraySize of Slurm).")
     jobname_prefix: str = _setting("", "Begins the name of each array in the cluster's queue; the rule follows.")
     setup: str = _setting("", "Lines of shell to run in each task before Python starts, such as `module load gcc`.")
-    efficiency_report: str | None = _setting(
-        None, "File of CSV that says, when the run ends, how much of what each rule requested it has used.", type=str
-    )
     max_requeues: int = _setting(
         3, "How often a job that saves its state may be cut short by its time limit, or lose its node, and go on.", 0
     )
@@ -410,11 +407,6 @@ class Executor(RemoteExecutor):
         super().shutdown()
         if self.dispatcher:
             self.dispatcher.rest()
-            if self.executor_settings.efficiency_report:
-                try:
-                    self.dispatcher.judge.efficiency.write(Path(self.executor_settings.efficiency_report))
-                except OSError as error:
-                    self.logger.warning(f"submitit executor: cannot write the efficiency report ({error})")
 
 
 def without_targets(arguments: Sequence[str], targets: Collection[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """The ledger: the jobs of each worker, the end of each job, and the state that a restarted head needs.
 
 The ledger is a folder (`--submitit-folder`). README.md lists its files ("The ledger"): a `Bundle` and the `Status` of each job are among
-them. Every file but `failures.jsonl` and `lock`, which the head holds, appears whole, by renaming.
+them. Every file but `failures.jsonl`, `usage.jsonl` and `lock`, which the head holds, appears whole, by renaming.
 """
 
 import json
@@ -292,7 +292,7 @@ def modification_times(paths: tuple[str, ...], directory: str = ".") -> tuple[in
 
 
 def note_failure(folder: Path, cluster: str, job: Job, cause: str, message: str) -> None:
-    """Append a line to `failures.jsonl`. An error, such as a full disk, is ignored: the line is for people only."""
+    """Append a line to `failures.jsonl`."""
     line = {
         "outputs": job.outputs,
         "rule": job.rule,
@@ -302,11 +302,16 @@ def note_failure(folder: Path, cluster: str, job: Job, cause: str, message: str)
         "logs": job.logs,
         "time": time.time(),
     }
+    append(folder / "failures.jsonl", [line])
+
+
+def append(path: Path, entries: list[dict[str, Any]]) -> None:
+    """Append a line of JSON for each entry. An error, such as a full disk, is ignored: the lines are for people only."""
     with suppress(OSError):
         # Logs may be cited in it, so a group may read it where the umask allows, but never write.
-        file = os.open(folder / "failures.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         with open(file, "a", encoding="utf-8") as stream:
-            stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+            stream.write("".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries))
 
 
 def remove(folder: Path) -> None:

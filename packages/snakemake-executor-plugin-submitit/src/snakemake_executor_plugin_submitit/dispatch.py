@@ -230,6 +230,7 @@ class Dispatcher:
         """Return the verdicts that have not been fetched yet."""
         with self.lock:
             verdicts, self.judge.verdicts = self.judge.verdicts, []
+            self.judge.usage.write()
         return verdicts
 
     # Questions to the cluster: a round is a generator, which yields calls and is sent their answers.

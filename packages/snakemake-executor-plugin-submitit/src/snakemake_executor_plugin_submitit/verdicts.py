@@ -12,8 +12,8 @@ from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.breaker import Breaker
 from snakemake_executor_plugin_submitit.bundles import Job, Status, note_failure, read_statuses, revoke, silence
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE
-from snakemake_executor_plugin_submitit.efficiency import Efficiency
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskJob, Tasks, TaskState, Waiting
+from snakemake_executor_plugin_submitit.usage import Usage
 from snakemake_executor_plugin_submitit.worker import tail
 
 
@@ -37,7 +37,7 @@ class Judge:
 
     Attributes:
         verdicts: those that Snakemake has not fetched yet.
-        efficiency: what jobs have used.
+        usage: what jobs have requested and used.
         returned: jobs that failed through no fault of their own, and wait for another task.
         host_failures: by key of a job, how often its host was to blame.
         interruptions: by key of a job, how often a task ended without the job through the job's or nobody's fault.
@@ -57,7 +57,7 @@ class Judge:
         self.ledger, self.max_requeues = ledger, max_requeues
         self.tasks, self.breaker, self.cluster = tasks, breaker, breaker.cluster
         self.submitted, self.recorded = submitted, recorded
-        self.efficiency = Efficiency()
+        self.usage = Usage(ledger)
         self.returned: list[Waiting] = []
         self.host_failures: dict[str, int] = defaultdict(int)
         self.verdicts: list[Verdict] = []
@@ -106,7 +106,7 @@ class Judge:
             task_job.state = JobState.ENDED
         elif task_job.state is JobState.CLAIMED:
             if task_job.waiting:
-                self.efficiency.note(task_job.job.rule, task_job.waiting.request, status)
+                self.usage.note(task_job.job, task_job.waiting.request, status)
             if self.is_spared(task_job, status):
                 self.returned.append(self.tasks.return_job(task_job))
                 return

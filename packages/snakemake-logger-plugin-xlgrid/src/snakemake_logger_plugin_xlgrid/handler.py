@@ -32,6 +32,8 @@ CHATTER = (
 INTERRUPT = "Terminating processes on user request"
 # After SIGTERM, Snakemake says so again and again, and waits for the jobs that run.
 WAITS = "Will exit after finishing currently running jobs"
+# The workflow says where the page about the run is.
+PAGE = "page: "
 ENDS = ("Exiting because a job execution failed", "Shutting down, this might take some time", INTERRUPT)
 # The exception of a job whose command has failed, and that of a job whose outputs are missing, with the job's number.
 FAILED = re.compile(r"returned non-zero exit status|died with <Signals")
@@ -184,7 +186,7 @@ class Summary:
         has_begun = bool(self.workflow.planned)
         # The executor says what delays it, such as why Slurm lets a job wait, and repeats what lasts.
         is_of_executor = message.startswith("submitit")
-        is_of_use = is_warning or is_of_executor or message.startswith((INTERRUPT, WAITS)) or not has_begun
+        is_of_use = is_warning or is_of_executor or message.startswith((INTERRUPT, WAITS, PAGE)) or not has_begun
         if (
             message in ("", "None")
             or (message in self.said and not is_of_executor)

@@ -4,14 +4,14 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
 
+from xlgrid.exhibits.drawing.labels import label, labelled
 from xlgrid.results import units
 from xlgrid.results.records import IMPLEMENTATION
 
@@ -28,6 +28,9 @@ class Sheet:
     `entries` has a row per entry in the order of printing, with the columns `rows`, `axes`, `PRINTED` and, for
     exhibits, the statistics of `stats.over_seeds`. `columns` has the values of `axes`, the outer first, from left to
     right.
+
+    Of the notes, `numbers` says what the numbers are. `bold` says what bold means in LaTeX, or why no entry is bold. `labels`
+    has what is printed for names.
     """
 
     title: str
@@ -39,6 +42,19 @@ class Sheet:
     axes: tuple[str, ...] = ("column",)
     # Markdown repeats the label of a block of rows in each row, unless this is true. LaTeX and HTML never repeat it.
     labels_once: bool = False
+    numbers: str = ""
+    bold: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def heads(self) -> list[tuple[str, ...]]:
+        """What is printed above each column, the outer name first."""
+        return [tuple(labelled(name, self.labels) for name in column) for column in self.columns]
+
+    @property
+    def key_heads(self) -> list[str]:
+        """What is printed above the keys of the rows."""
+        return [self.labels.get(name, name.capitalize()) for name in self.rows]
 
 
 def sheet(
@@ -79,9 +95,10 @@ def sheet(
         entries["text"] += (nothing != "").map({True: f" {NOTHING}", False: ""})
         entries["hover"] += nothing.map(lambda reason: f", {NOTHING} {reason}" if reason else "")
     blank = len(entries) < len(entries[list(rows)].drop_duplicates()) * len(columns)
-    sentences = [*notes, *_notes(entries, axes, deviation, same_n, blank)]
-    labels = [tuple(map(label, column)) for column in columns.itertuples(index=False)]
-    return Sheet(title, caption, " ".join(sentences), tuple(rows), labels, entries, tuple(axes))
+    numbers, *others = _notes(entries, axes, deviation, same_n, blank)
+    heads = [tuple(map(label, column)) for column in columns.itertuples(index=False)]
+    sentences = " ".join([*notes, numbers, *others])
+    return Sheet(title, caption, sentences, tuple(rows), heads, entries, tuple(axes), numbers=numbers)
 
 
 def with_learning(entries: pd.DataFrame, behind: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -98,16 +115,6 @@ def with_learning(entries: pd.DataFrame, behind: pd.DataFrame, by: Sequence[str]
     )
     keys = entries[list(by)].itertuples(index=False, name=None)
     return entries.assign(learnt_nothing=[reasons.get(key, "") for key in keys])
-
-
-def label(value: Any) -> str:
-    """The label of a key. Numbers have no needless fraction, and numbers from 10,000 are in thousands or millions if
-    this is short (125k, 1.5M). All other values are unchanged."""
-    if isinstance(value, int | float | Integral) and (size := float(value)) >= 10_000:
-        for unit, suffix in ((1_000_000, "M"), (1000, "k")):
-            if size >= unit and size % (unit / 10) == 0:
-                return f"{size / unit:g}{suffix}"
-    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
 
 
 def number(value: float, digits: int) -> str:
@@ -245,11 +252,18 @@ def lines(sheet: Sheet) -> list[Line]:
     for entry in sheet.entries.itertuples():
         keys, column = (tuple(label(getattr(entry, name)) for name in names) for names in (sheet.rows, sheet.axes))
         rows.setdefault(keys, {})[column] = entry
-    spans = zip(*(_spans(list(rows), depth) for depth in range(1, len(sheet.rows) + 1)), strict=True)
     return [
-        Line(list(zip(keys, span, strict=True)), [row.get(column) for column in sheet.columns])
-        for (keys, row), span in zip(rows.items(), spans, strict=True)
+        Line(
+            [(labelled(key, sheet.labels), rows) for key, rows in zip(keys, span, strict=True)],
+            [row.get(column) for column in sheet.columns],
+        )
+        for (keys, row), span in zip(rows.items(), spans([*rows]), strict=True)
     ]
+
+
+def spans(rows: list[tuple[str, ...]]) -> Iterator[tuple[int, ...]]:
+    """For each row and key, the number of rows that the label of the key spans; 0 if the label begins in a row above."""
+    return zip(*(_spans(rows, depth + 1) for depth in range(len(rows[0]))), strict=True) if rows else iter(())
 
 
 def _spans(rows: list[tuple[str, ...]], depth: int) -> Iterator[int]:
@@ -262,14 +276,14 @@ def _spans(rows: list[tuple[str, ...]], depth: int) -> Iterator[int]:
         yield from [size, *[0] * (size - 1)]
 
 
-def column_blocks(sheet: Sheet) -> list[tuple[str, int]]:
+def column_blocks(heads: Sequence[tuple[str, ...]]) -> list[tuple[str, int]]:
     """The values of the outer axis of two, with the number of columns under each; empty for a single axis."""
-    return [(outer, len(list(block))) for outer, block in groupby(column[0] for column in sheet.columns if column[1:])]
+    return [(outer, len(list(block))) for outer, block in groupby(column[0] for column in heads if column[1:])]
 
 
 def markdown(sheet: Sheet) -> str:
     """A pipe table with its title above and the notes below. The header of a column has the values of both axes."""
-    head = [*map(str.capitalize, sheet.rows), *map(" ".join, sheet.columns)]
+    head = [*sheet.key_heads, *map(" ".join, sheet.heads)]
     body = [
         [
             *(key if rows or not sheet.labels_once else "" for key, rows in line.keys),
@@ -303,4 +317,4 @@ def html(sheet: Sheet) -> str:
         loader=jinja2.PackageLoader("xlgrid.exhibits.drawing", "."), autoescape=True, keep_trailing_newline=True
     )
     template = environment.get_template("table.html.j2")
-    return template.render(sheet=sheet, blocks=column_blocks(sheet), lines=lines(sheet))
+    return template.render(sheet=sheet, blocks=column_blocks(sheet.heads), lines=lines(sheet))

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.study.schema import Study
 
 # The height of a dendrogram in inches, and its distance from the matrix.
-TREE, GAP = 0.45, 0.06
+TREE, GAP = 0.35, 0.05
 SCORES = "scores"
 
 
@@ -132,14 +133,14 @@ def _off_diagonal(distances: NDArray[np.float64], kept: Sequence[int]) -> NDArra
     return square
 
 
-def _with_trees(draw: Callable[..., "Axes"], sources: Tree, targets: Tree) -> "Axes":
+def _with_trees(draw: Callable[..., "Axes"], sources: Tree, targets: Tree, look: "Look") -> "Axes":
     """The heatmap with the dendrogram of the targets above it, and that of the sources on its right."""
     from scipy.cluster import hierarchy
 
     from xlgrid.exhibits.drawing import plots
 
     margins = tuple((TREE + GAP) * (tree.links is not None) for tree in (sources, targets))
-    ax = draw(margins=margins)
+    ax = draw(look, margins=margins)
     size: Any = ax.get_window_extent()
     width, height = size.width / plots.figure_of(ax).dpi, size.height / plots.figure_of(ax).dpi
     places = {

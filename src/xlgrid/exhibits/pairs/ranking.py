@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.study.schema import Study
 
 # The row that chooses a source at random: the expectation over all orders of the sources.
@@ -126,7 +127,9 @@ class Ranking(OverPairs, Compared):
             "regret": float(good.max() - good[nearest].mean()),
         }
 
-    def _draw(self, choices: "pd.DataFrame", donors: "pd.DataFrame", recipients: "pd.DataFrame", unit: str) -> "Axes":
+    def _draw(
+        self, choices: "pd.DataFrame", donors: "pd.DataFrame", recipients: "pd.DataFrame", unit: str, look: "Look"
+    ) -> "Axes":
         """The regret of each table, with a dot for each target and a line for the mean; below it, donors and recipients."""
         from matplotlib.figure import Figure
 
@@ -134,35 +137,31 @@ class Ranking(OverPairs, Compared):
         from xlgrid.results.units import with_unit
 
         order = [*self.by, RANDOM]
-        above, line = 0.26 * len(order), 0.16
-        figure = Figure(figsize=(2.55, above + 0.85 + line * max(len(donors), len(recipients))), dpi=plots.DPI)
-        ax = plots.axes_at(figure, 0, 0, 2.55, above)
+        above, line = 0.22 * len(order), 0.14
+        figure = Figure(figsize=(1, 1), dpi=plots.DPI)
+        ax = plots.axes_at(figure, 0, 0, look.room, above)
         at_table = choices["by"].map({name: at for at, name in enumerate(order)})
-        ax.scatter(choices["regret"], at_table, s=14, color=plots.COLOURS[0], alpha=0.45, linewidths=0)
+        ax.scatter(choices["regret"], at_table, s=12, color=plots.COLOURS[0], alpha=0.45, linewidths=0)
         for at, name in enumerate(order):
             mean = choices.loc[choices["by"] == name, "regret"].mean()
             ax.plot([mean, mean], [at - 0.35, at + 0.35], color=plots.INK)
-        ax.set_yticks(range(len(order)), order)
+        ax.set_yticks(range(len(order)), [look.label(name) for name in order])
         ax.set(ylim=(len(order) - 0.5, -0.5), xlabel=with_unit("regret of the nearest source", unit))
-        ax.tick_params(labelsize=8)
-        axes = [ax]
-        for what, of, axis, left in (("donors", donors, "source", 0.0), ("recipients", recipients, "target", 1.45)):
-            panel = plots.axes_at(figure, left, above + 0.85, 1.1, line * max(1, len(of)))
+        axes, between = [ax], 0.45
+        width = (look.room - between) / 2
+        for what, of, axis, left in (("donors", donors, "source", 0), ("recipients", recipients, "target", 1)):
+            panel = plots.axes_at(figure, left * (width + between), above + 0.75, width, line * max(1, len(of)))
             panel.barh(range(len(of)), of["effect"], color=plots.COLOURS[0], height=0.7)
-            panel.set_yticks(range(len(of)), of[axis])
+            panel.set_yticks(range(len(of)), [look.label(name) for name in of[axis]])
             panel.axvline(0, color=plots.INK, linewidth=0.8)
             panel.set_ylim(max(1, len(of)) - 0.5, -0.5)
-            panel.set_title(what, loc="left", fontsize=9)
-            panel.set_xlabel(with_unit("effect", unit), fontsize=8)
+            panel.set_title(what, loc="left")
+            panel.set_xlabel(with_unit("effect", unit))
             panel.tick_params(labelsize=7)
             panel.tick_params(axis="y", length=0)
             axes.append(panel)
         for each in axes:
-            each.spines[["top", "right"]].set_visible(False)
-            each.grid(axis="x", color="#dddddd", linewidth=0.6)
-            each.set_axisbelow(True)
-        if self.title:
-            ax.set_title(self.title, loc="left", fontsize=10, fontweight="bold")
+            plots.bare(each, "x")
         return ax
 
 

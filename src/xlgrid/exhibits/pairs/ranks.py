@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.study.schema import Study
 
 # With fewer blocks or methods, the tests have no power, and their approximations do not hold.
@@ -89,7 +90,7 @@ class Ranks(OverPairs):
         if len(kept) < LEAST_BLOCKS:
             notes.append(f"There are no ranks below {LEAST_BLOCKS} complete blocks.")
             lines = [Line(name, {"mean rank": "–", "first": "–"}, 0, len(scores), "blocks") for name in order]
-            draw = partial(self._draw, ranks.mean(), None)
+            draw = partial(self._draw, ranks.mean(), None, 0)
         else:
             mean = ranks.mean().sort_values(kind="stable")
             p = posthocs.posthoc_nemenyi_friedman(kept.reset_index(drop=True))
@@ -121,7 +122,7 @@ class Ranks(OverPairs):
         counts = [trained.groupby([*axes])[self.of].transform("nunique") for axes in (others, self.blocks)]
         return (counts[0] < counts[1]).reindex(cells.index, fill_value=False)
 
-    def _draw(self, ranks: "pd.Series[float]", p: "pd.DataFrame | None", cd: float = 0) -> "Axes":
+    def _draw(self, ranks: "pd.Series[float]", p: "pd.DataFrame | None", cd: float, look: "Look") -> "Axes":
         """The diagram of scikit-posthocs: mean ranks on a line, and bars that join methods which do not differ.
 
         Args:
@@ -134,19 +135,20 @@ class Ranks(OverPairs):
 
         from xlgrid.exhibits.drawing import plots
 
-        ax = plots.axes_at(Figure(figsize=(2.4, 1), dpi=plots.DPI), 0, 0, 2.4, 0.5 + 0.16 * len(ranks))
+        ax = plots.axes_at(Figure(figsize=(1, 1), dpi=plots.DPI), 0, 0, look.room, 0.5 + 0.16 * len(ranks))
         if p is None:
             ax.axis("off")
             ax.text(0.5, 0.5, "no ranks yet", transform=ax.transAxes, ha="center", va="center")
         else:
+            ranks = ranks.rename(look.label)
             posthocs.critical_difference_diagram(
                 ranks,
-                p,
+                p.rename(look.label).rename(columns=look.label),
                 alpha=LEVEL,
                 ax=ax,
                 label_fmt_left="{label} {rank:.2f}",
                 label_fmt_right="{rank:.2f} {label}",
-                label_props={"fontsize": 9},
+                label_props={"fontsize": 8},
                 elbow_props={"linewidth": 1},
                 crossbar_props={"color": plots.INK, "linewidth": 2.5},
                 marker_props={"s": 12},
@@ -156,8 +158,6 @@ class Ranks(OverPairs):
             over, best = ax.get_xaxis_transform(), float(ranks.min())
             ax.plot([best, best + cd], [1.3, 1.3], transform=over, color=plots.INK, linewidth=2.5, clip_on=False)
             ax.text(best + cd, 1.3, f"  CD {cd:.2f}", transform=over, va="center", fontsize=8)
-        if self.title:
-            plots.title_above(plots.figure_of(ax), self.title, 0.55)
         return ax
 
 

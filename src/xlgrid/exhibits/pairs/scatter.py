@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.study.schema import Study
-
-# The size of the axes in inches. With its labels, the figure is about as wide as a column of a paper.
-WIDTH, HEIGHT = 2.75, 2.2
 
 
 class Scatter(OverPairs):
@@ -34,11 +32,18 @@ class Scatter(OverPairs):
 
     kind: Literal["scatter"] = "scatter"
     against: str = Field(description="a table of `pairs`, or same-family, same-script or great-circle: the x axis")
-    lines: Literal["task", "encoder", "method"] = Field("method", description="the axis whose values have a line each")
+    lines: str = Field(
+        "method",
+        description="task, encoder or method, a fact of the encoders, or a setting of variants; each of its values has a line",
+    )
     baseline: dict[Literal["encoder", "method"], str] = Field(
         {}, max_length=1, description="an axis and its baseline, {method: full-ft}: the score is the gain over it"
     )
     is_table: ClassVar[bool] = False
+
+    @property
+    def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+        return super().named_axes | {"lines": ([self.lines], ("task", "encoder", "method"))}
 
     @property
     def tables(self) -> Mapping[str, Sequence[str]]:
@@ -61,7 +66,7 @@ class Scatter(OverPairs):
 
         from xlgrid.results import units
 
-        points, chosen = self._points(cells)
+        points, chosen, behind = self._points(cells)
         values = study.pair_values(self.against)
         points = points.assign(value=values.of(points["source"], points["target"]))
         if points["value"].isna().all():
@@ -86,15 +91,16 @@ class Scatter(OverPairs):
         of_point = ["line", "source", "target", "value", "mean", "sd", "n_seeds", "n_seeds_expected"]
         data = data[[*of_point, "slope", "low", "high", "per"]].rename(columns={"line": self.lines})
         draw = partial(self._draw, points, fits, per, values.quantity, quantity)
-        return Rendering(self.table(self.lines, lines, self._notes(points, chosen, fits)), data, draw)
+        return Rendering(self.table(self.lines, lines, self._notes(points, chosen, fits)), data, draw, behind)
 
     def _slope(self, fit: Any) -> str:
         if isnan(fit.low):
             return f"{shown(fit.slope, self.digits)}{' (no interval)' * (not isnan(fit.slope))}"
         return "{} [{}, {}]".format(*(shown(value, self.digits) for value in (fit.slope, fit.low, fit.high)))
 
-    def _points(self, cells: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame"]:
-        """A row for each line, source and target with the statistics of `stats.over_seeds`; and the cells behind them."""
+    def _points(self, cells: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", "pd.DataFrame"]:
+        """A row for each line, source and target with the statistics of `stats.over_seeds`; the selected cells; and the cells
+        behind each line, to which those of the baseline belong."""
         import pandas as pd
 
         from xlgrid.results import stats
@@ -103,20 +109,22 @@ class Scatter(OverPairs):
         chosen = self.model_copy(update={"select": {**self.select, **both}}).transfers(cells)
         if not self.baseline:
             entries = stats.entries(chosen, [self.lines, "source"], "target")
-            return entries.rename(columns={"column": "target", self.lines: "line"}), chosen
+            return entries.rename(columns={"column": "target", self.lines: "line"}), chosen, chosen
         [(axis, baseline)] = self.baseline.items()
-        parts = []
+        parts, behind = [], []
         for name, of_line in chosen[chosen[axis] != baseline].groupby(self.lines, sort=False):
             other = chosen[chosen[axis] == baseline]
             other = other if axis == self.lines else other[other[self.lines] == name]
             first, *more = dict.fromkeys(of_line[axis])
             if more:
                 raise ValueError(f"lines: line {name} has several {axis}s ({first}, {more[0]}): select one of them")
-            _, entries = stats.method_differences(pd.concat([of_line, other]), str(first), baseline, axis)
+            sides, entries = stats.method_differences(pd.concat([of_line, other]), str(first), baseline, axis)
+            behind.append(sides.drop(columns="column").assign(**{self.lines: name}))
             parts.append(entries.assign(line=name))
         if not parts:
             raise ValueError(f"baseline: every selected cell is one of {baseline}: select others to compare with it")
-        return pd.concat(parts, ignore_index=True).rename(columns={"column": "target"}), chosen
+        points = pd.concat(parts, ignore_index=True).rename(columns={"column": "target"})
+        return points, chosen, pd.concat(behind)
 
     def _notes(self, points: "pd.DataFrame", cells: "pd.DataFrame", fits: "pd.DataFrame") -> Iterator[str]:
         yield from self.about(cells)
@@ -142,7 +150,7 @@ class Scatter(OverPairs):
         if (~known & (fits["pairs"] > 0)).any():
             yield "–: the pairs are too few for a slope, or the value does not vary within sources and targets."
 
-    def _draw(self, points: "pd.DataFrame", fits: "pd.DataFrame", per: float, x: str, y: str) -> "Axes":
+    def _draw(self, points: "pd.DataFrame", fits: "pd.DataFrame", per: float, x: str, y: str, look: "Look") -> "Axes":
         """A point for each pair, hollow if it is of fewer seeds than planned; and for each fit a line through the mean of its
         points, with a band for its interval. `x` and `y` are the labels of the axes."""
         import numpy as np
@@ -150,7 +158,7 @@ class Scatter(OverPairs):
 
         from xlgrid.exhibits.drawing import plots
 
-        ax = plots.axes_at(Figure(figsize=(WIDTH, HEIGHT), dpi=plots.DPI), 0, 0, WIDTH, HEIGHT)
+        [ax] = plots.panels(Figure(figsize=(1, 1), dpi=plots.DPI), look, 1, 1, (0, 0), high=0.8)
         known = points["value"].dropna()
         # Where the value is a yes or no, the points of each line are beside those of the others.
         apart = 0.05 if {*known} <= {0.0, 1.0} else 0.0
@@ -162,10 +170,10 @@ class Scatter(OverPairs):
             of_line = points[points["line"] == fit.line].dropna(subset=["value", "mean"])
             across, up = of_line["value"].to_numpy(float), of_line["mean"].to_numpy(float)
             full = (of_line["n_seeds"] >= of_line["n_seeds_expected"]).to_numpy()
-            look: Any = {"marker": marker, "s": 14, "linewidths": 0.7, "edgecolors": colour, "zorder": 2}
+            mark: Any = {"marker": marker, "s": 14, "linewidths": 0.7, "edgecolors": colour, "zorder": 2}
             beside = across + apart * (at - (len(fits) - 1) / 2)
-            ax.scatter(beside[full], up[full], facecolors=colour, alpha=0.55, **look)
-            ax.scatter(beside[~full], up[~full], facecolors="none", **look)
+            ax.scatter(beside[full], up[full], facecolors=colour, alpha=0.55, **mark)
+            ax.scatter(beside[~full], up[~full], facecolors="none", **mark)
             # Without a slope, the line is only in the legend.
             ends = np.array([] if isnan(fit.slope) else [across.min(), across.max()])
             drawn, low, high = (
@@ -175,7 +183,7 @@ class Scatter(OverPairs):
             # The line has a pale edge, which sets it off from the points.
             ax.plot(ends, drawn, "-", color="white", linewidth=3, zorder=3)
             dash: Any = {"linestyle": plots.DASHES[at % len(plots.DASHES)], "marker": marker, "markersize": 4}
-            ax.plot(ends, drawn, color=colour, linewidth=1.6, zorder=4, label=fit.line, **dash)
+            ax.plot(ends, drawn, color=colour, linewidth=1.6, zorder=4, label=look.label(fit.line), **dash)
             ax.fill_between(ends, low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
         # A band that is wider than the points is cut.
         if len(scores := [*points["mean"].dropna(), *[0.0] * bool(self.baseline)]):
@@ -183,7 +191,7 @@ class Scatter(OverPairs):
             ax.set_ylim(min(scores) - above, max(scores) + above)
         spare = 0.04 * (known.max() - known.min()) or 0.5
         spare += apart * len(fits) / 2
-        ax.set(xlabel=x, ylabel=y, xlim=(known.min() - spare, known.max() + spare))
+        ax.set(xlabel=look.label(x), ylabel=look.label(y), xlim=(known.min() - spare, known.max() + spare))
         if apart:
             ax.set_xticks([0, 1], ["0", "1"])
         elif known.max() >= 1000:
@@ -191,22 +199,8 @@ class Scatter(OverPairs):
             ax.locator_params(axis="x", nbins=5)
         if points["mean"].isna().all():
             ax.text(0.5, 0.5, "no complete seed", transform=ax.transAxes, ha="center", va="center")
-        ax.grid(axis="y", color="#dddddd", linewidth=0.6)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(
-            title=self.lines,
-            loc="upper left",
-            bbox_to_anchor=(-0.12, -0.2),
-            ncols=2,
-            frameon=False,
-            alignment="left",
-            fontsize=8,
-            title_fontsize=8,
-            handlelength=2.6,
-        )
-        if self.title:
-            ax.set_title(self.title, loc="left", fontsize=10, fontweight="bold")
+        plots.bare(ax, "y")
+        plots.legend(ax, *ax.get_legend_handles_labels(), look.label(self.lines))
         return ax
 
 

@@ -12,7 +12,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.embed import search
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.head import Head, TaskColumns, without_labels
+from xlgrid.heads.head import Evaluated, Example, Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import ACCURACY, Outcome
 from xlgrid.heads.tokens import Tokens
 
@@ -135,6 +135,7 @@ class EmbedHead(EmbeddingHead):
     name = "embed"
     all_metrics = (ACCURACY,)
     inputs_allowed = (2, 2)
+    keeps_answers = True
     options = Retrieval
 
     def second(self, task: TaskColumns) -> str:
@@ -155,14 +156,25 @@ class EmbedHead(EmbeddingHead):
             "example": [example for example in range(table.num_rows) for _ in range(2)],
         }
 
-    def outcomes(self, tokens: Tokens, predictions: Sequence[search.Vectors]) -> list[Outcome]:
+    def answers(self, tokens: Tokens, predictions: Sequence[search.Vectors]) -> list[int]:
+        """The number of the example whose sentence each sentence retrieves."""
         settings, sides = Retrieval.model_validate(tokens.options), tokens.columns[SIDE]
         vectors = np.stack(predictions)
         queries = int(settings.queries == "second")
         # The rows of each language are in the order of the examples.
         retrieved = search.search(vectors[sides == queries], vectors[sides != queries], settings.score, settings.k)
-        outcomes: list[Outcome] = (retrieved == np.arange(len(retrieved))).astype(int).tolist()
-        return outcomes
+        answers: list[int] = retrieved.tolist()
+        return answers
+
+    def outcomes(self, tokens: Tokens, answers: Sequence[int]) -> list[Outcome]:
+        return [int(answer == example) for example, answer in enumerate(answers)]
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        """The translation of each sentence, and the sentence that is retrieved."""
+        queries = Retrieval.model_validate(seen.options).queries
+        texts = seen.data[seen.task.inputs[int(queries == "first")]].to_pylist()
+        found = (texts[answer] for answer in seen.answers)
+        return seen.rows(zip(texts, found, map(bool, seen.outcomes), strict=True))
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The accuracy of a random choice, since one of all sentences is correct."""

@@ -11,7 +11,7 @@ from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.embed import search
 from xlgrid.heads.embed.head import SIDE, Embedding, EmbeddingHead
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import FILE, TaskColumns, check_integers
+from xlgrid.heads.head import FILE, Evaluated, Example, TaskColumns, check_integers
 from xlgrid.heads.metrics import MINING_F1, Outcome
 from xlgrid.heads.tokens import Tokens
 
@@ -61,6 +61,7 @@ class MiningHead(EmbeddingHead):
 
     name = "embed-mining"
     all_metrics = (MINING_F1,)
+    keeps_answers = True
     options = Mining
 
     def columns(self, task: TaskColumns) -> list[str]:
@@ -131,7 +132,8 @@ class MiningHead(EmbeddingHead):
         kept = {name: table[name].to_pylist() for name in (SIDE, "id", "gold")} | {IS_DEV: table[FILE].to_pylist()}
         return {**encoding.cut([sentences], task.inputs[0]), "sentence": sentences, **kept}
 
-    def outcomes(self, tokens: Tokens, predictions: Sequence[search.Vectors]) -> list[Outcome]:
+    def answers(self, tokens: Tokens, predictions: Sequence[search.Vectors]) -> list[str | None]:
+        """The id of the sentence with which each sentence of the first language is mined; None without a pair."""
         settings = Mining.model_validate(tokens.options)
         dev, test = (_pools(tokens, predictions, is_dev) for is_dev in (1, 0))
         candidates = _mined(*dev, settings)
@@ -141,7 +143,22 @@ class MiningHead(EmbeddingHead):
             sum(map(len, dev[0].gold)),
         )
         mined = {place: number for place, number, score in _mined(*test, settings) if score >= least}
-        return [_outcome(mined.get(place), gold) for place, gold in enumerate(test[0].gold)]
+        return [mined.get(place) for place in range(len(test[0].gold))]
+
+    def outcomes(self, tokens: Tokens, answers: Sequence[str | None]) -> list[Outcome]:
+        rows = np.flatnonzero((tokens.columns[IS_DEV] == 0) & (tokens.columns[SIDE] == 0)).tolist()
+        gold = (tokens.columns["gold"][row].as_py() for row in rows)
+        return [_outcome(answer, ids) for answer, ids in zip(answers, gold, strict=True)]
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        """The translations of each sentence of the first language, and the sentence with which it is mined."""
+        sides, ids, texts, gold = (seen.data[name].to_pylist() for name in (SIDE, "id", seen.task.inputs[0], "gold"))
+        second = {number: text for side, number, text in zip(sides, ids, texts, strict=True) if side}
+        found = zip((row for row, side in enumerate(sides) if not side), seen.answers, seen.outcomes, strict=True)
+        return [
+            Example(row, " / ".join(second[each] for each in gold[row]), second.get(answer, ""), not wrong + missed)
+            for row, answer, (_, wrong, missed) in found
+        ]
 
 
 def threshold(scores: search.Floats, right: Flags, gold: int) -> float:

@@ -13,6 +13,7 @@ from xlgrid.heads.families import FAMILIES, family_of
 from xlgrid.heads.head import Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import ACCURACY
 from xlgrid.heads.tokens import Tokens, Vocabulary
+from xlgrid.heads.transfer import labelled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,11 +193,8 @@ def _whole_rows(inputs: list[list[int]]) -> dict[str, list[Any]]:
 
 
 def with_labels(states: "torch.Tensor", labels: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
-    """The states, [..., size] -> [predicted tokens, size], and the labels, [...], of the tokens that have a label.
-
-    Each index with a mask would wait for a GPU to count the tokens, in the backward pass, too; this waits once.
-    """
-    at = (labels.flatten() != IGNORED).nonzero().squeeze(1)
+    """The states, [..., size] -> [predicted tokens, size], and the labels, [...], of the tokens that have a label."""
+    at = labelled(labels)
     return states.flatten(0, -2)[at], labels.flatten()[at]
 
 

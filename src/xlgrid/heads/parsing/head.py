@@ -19,7 +19,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.forms import with_values
-from xlgrid.heads.head import Head, TaskColumns, without_labels
+from xlgrid.heads.head import Evaluated, Example, Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import Metric, Outcome, Ratio, Share
 from xlgrid.heads.parsing import trees
 from xlgrid.heads.token import TokenHead, windows
@@ -238,14 +238,29 @@ class ParseHead(TokenHead):
         relations = model.parser.relations(vectors, heads).argmax(-1).tolist()
         return [Tree(heads, names[: len(heads)]) for heads, names in zip(chosen, relations, strict=True)]
 
-    def outcomes(self, tokens: Tokens, predictions: Sequence[Any]) -> list[Outcome]:
+    def outcomes(self, tokens: Tokens, answers: Sequence[Any]) -> list[Outcome]:
         names = [*map(_universal, tokens.label_names)]
         plain = [names.index(name) for name in names]
         gold = (_lists(tokens, name, np.arange(len(tokens))) for name in ("heads", "relations"))
         return [
             [heads, [plain[at] for at in relations], tree.heads, [plain[at] for at in tree.relations]]
-            for heads, relations, tree in zip(*gold, predictions, strict=True)
+            for heads, relations, tree in zip(*gold, answers, strict=True)
         ]
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        """The head and the relation of each word, such as `2:nsubj 0:root`. A word that is not read has no prediction."""
+        names = seen.labels
+        texts = [
+            [
+                " ".join(f"{head}:{names[relation]}" for head, relation in zip(*side, strict=True))
+                for side in (outcome[:2], outcome[2:])
+            ]
+            for outcome in seen.outcomes
+        ]
+        return seen.rows((gold, predicted, gold == predicted) for gold, predicted in texts)
+
+    def confusion(self, labels: Sequence[str], outcomes: Sequence[Any]) -> None:
+        """None, because words that are not read have no predicted relation."""
 
     def chance(self, tokens: Tokens) -> dict[str, float]:
         """The scores of a chain in which each word is the head of the next or of the previous one, whichever is better,

@@ -22,7 +22,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import Encoding, context_length
 from xlgrid.heads.forms import Normalized, in_form, with_values
-from xlgrid.heads.head import Head, TaskColumns, without_labels
+from xlgrid.heads.head import Evaluated, Example, Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import SQUAD_EM, SQUAD_F1, Outcome
 from xlgrid.heads.span.misplaced import is_at, placed
 from xlgrid.heads.tokens import Tokens
@@ -92,6 +92,7 @@ class SpanHead(Head):
     options = Windows
     # Tokens outside of the context have probability 0, so the loss cannot spread probability over all tokens.
     allows_smoothing = False
+    keeps_answers = True
 
     def prepared(
         self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: str | None
@@ -240,14 +241,18 @@ class SpanHead(Head):
             answers.append(best(starts[at, :size], ends[at, :size], first, last, tokens.columns["text"][row].as_py()))
         return answers
 
-    def outcomes(self, tokens: Tokens, predictions: Sequence[Answer]) -> list[Outcome]:
-        """The outcome of each question, for the best answer among its windows, or the first of several best ones."""
-        chosen: dict[int, int] = {}
-        for row, example in enumerate(tokens.example_of.tolist()):
-            if example not in chosen or predictions[row].score > predictions[chosen[example]].score:
-                chosen[example] = row
-        rows = [row for _, row in sorted(chosen.items())]
-        return [self.answer_outcome(predictions[row].text, tokens, row) for row in rows]
+    def answers(self, tokens: Tokens, predictions: Sequence[Answer]) -> list[str]:
+        """The text of the best answer to each question among its windows, or of the first of several best ones."""
+        chosen: dict[int, Answer] = {}
+        for answer, example in zip(predictions, tokens.example_of.tolist(), strict=True):
+            if example not in chosen or answer.score > chosen[example].score:
+                chosen[example] = answer
+        return [answer.text for _, answer in sorted(chosen.items())]
+
+    def outcomes(self, tokens: Tokens, answers: Sequence[str]) -> list[Outcome]:
+        # All windows of a question have the same gold answers and the same languages.
+        _, rows = np.unique(tokens.example_of, return_index=True)
+        return [self.answer_outcome(text, tokens, row) for text, row in zip(answers, rows.tolist(), strict=True)]
 
     def answer_outcome(self, predicted: str, tokens: Tokens, row: int) -> list[float]:
         """The outcome of an answer to the question of a row."""
@@ -255,6 +260,13 @@ class SpanHead(Head):
         language = tokens.languages[tokens.language_of[row, 1]]
         gold = tokens.columns["answers"][row].as_py()
         return answer_outcome(*(self.normalised(text, language) for text in (predicted, *gold)))
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        """The correct answers to each question, separated by ` / `, and the model's answer, which is right if it matches one of
+        them exactly."""
+        gold = [" / ".join(dict.fromkeys(answer["text"])) for answer in seen.data[seen.task.target].to_pylist()]
+        is_right = (match == 1 for _, match in seen.outcomes)
+        return seen.rows(zip(gold, seen.answers, is_right, strict=True))
 
     def normalised(self, text: str, language: str) -> str:
         """The normalised text of an answer, with single spaces between its words. Equal answers have equal texts."""

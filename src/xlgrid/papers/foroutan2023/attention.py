@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.plan.plan import Plan
     from xlgrid.products.evaluate import Cell
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
 # The axes whose values distinguish the lines of the table. A line averages over seeds.
 AXES = ("task", "encoder", "method", "source")
 COLUMNS = {"context": "context tokens", "first": "first token"}
-# Sizes in inches: a token, the shortest and the longest side of a matrix, and the room for texts around it.
-TOKEN, SPAN = 0.115, (2.4, 8.0)
-ASIDE, BELOW = 1.5, 1.35
+# The room for texts beside and below a matrix, and the least room of two matrices, in inches.
+ASIDE, BELOW, ROOM = 0.95, 1.1, 3.0
 HEADS_IN_A_ROW = 6
 SEAM = "#D55E00"
 # The colour black means at least this weight, so that nearly uniform attention does not look strong.
@@ -105,7 +105,7 @@ class Attention(Exhibit):
             raise ValueError(f"no run that the exhibit selects is planned for both {' and '.join(self.targets)}")
         results = {contrast: compare.read(contrast.path) for contrast in contrasts if Path(contrast.path).exists()}
         sheet = self.sheet(contrasts, results)
-        return Rendering(sheet, draw=partial(draw, _examples(contrasts, results, sheet), self.targets, self.title))
+        return Rendering(sheet, draw=partial(draw, _examples(contrasts, results, sheet), self.targets), room=ROOM)
 
     def sheet(self, contrasts: Sequence[Contrast], results: Mapping[Contrast, dict[str, Any]]) -> "Sheet":
         """A table of the divergences of the planned contrasts over seeds, from the existing results."""
@@ -182,7 +182,7 @@ def _notes(
     return notes
 
 
-def draw(examples: Mapping[str, dict[str, Any] | None], targets: Sequence[str], title: str = "") -> "Axes":
+def draw(examples: Mapping[str, dict[str, Any] | None], targets: Sequence[str], look: "Look") -> "Axes":
     """For each example, the attention of the last layer in each target: the mean over the heads, and each head.
 
     Args:
@@ -197,19 +197,18 @@ def draw(examples: Mapping[str, dict[str, Any] | None], targets: Sequence[str], 
 
     from xlgrid.exhibits.drawing import plots
 
-    sides = [_side(result) for result in examples.values()]
-    figure = Figure(figsize=(2 * max(sides) + ASIDE, sum(map(_height, examples.values()))), dpi=plots.DPI)
+    side = (look.room - ASIDE) / 2
+    figure = Figure(figsize=(1, 1), dpi=plots.DPI)
     top = 0.0
-    for (text, result), side in zip(examples.items(), sides, strict=True):
+    for text, result in examples.items():
         if result is None:
-            ax = plots.axes_at(figure, 0, top, 2 * side + ASIDE, 0.6)
+            ax = plots.axes_at(figure, 0, top, look.room, 0.6)
             ax.text(0.5, 0.5, "no run with a result", transform=ax.transAxes, ha="center", va="center")
             ax.set(xticks=[], yticks=[])
         else:
-            ax = _example(figure, result["drawn"], targets, top, side)
-        ax.annotate(text, (0, 1), (0, 20), "axes fraction", "offset points", fontsize=9, fontweight="bold")
-        top += _height(result)
-    plots.title_above(figure, title, 0.6)
+            ax = _example(figure, result["drawn"], [look.label(target) for target in targets], top, side)
+        ax.annotate(text, (0, 1), (0, 18), "axes fraction", "offset points", fontweight="bold")
+        top += _height(result, side)
     return figure.axes[0]
 
 
@@ -233,33 +232,27 @@ def _example(
         large_panels.append(ax)
         tokens = [token if len(token) <= LETTERS else f"{token[: LETTERS - 1]}…" for token in example["tokens"]]
         plots.name_tokens(ax, tokens, example["context"], float(np.clip(side / longest * 72 * 0.75, 2, 7)))
-        ax.set_title(f"{target}: mean of {len(example['weights'])} heads", loc="left", fontsize=9)
+        ax.set_title(f"{target}: mean of {len(example['weights'])} heads", loc="left")
         step = side / HEADS_IN_A_ROW
         for head, weights in enumerate(example["weights"]):
             down, across = divmod(head, HEADS_IN_A_ROW)
-            below = top + side + BELOW + down * (step + 0.08)
+            below = top + side + BELOW + down * (step + 0.12)
             panel = plots.axes_at(figure, left + across * step, below, 0.82 * step, 0.82 * step)
             _matrix(panel, weights, example["context"], small)
             panel.set(xticks=[], yticks=[])
-            panel.set_title(f"head {head + 1}", fontsize=6, pad=2)
+            panel.set_title(f"head {head + 1}", fontsize=5.5, pad=2)
     bar = figure.colorbar(image, cax=ax.inset_axes((1.04, 0, 0.03, 1)))
     bar.set_label("mean weight", fontsize=8)
     bar.ax.tick_params(labelsize=7, length=2)
     return large_panels[0]
 
 
-def _side(result: dict[str, Any] | None) -> float:
-    """The side of the larger matrix in inches."""
-    length = max(len(drawn["tokens"]) for drawn in result["drawn"]) if result else 0
-    return min(max(TOKEN * length, SPAN[0]), SPAN[1])
-
-
-def _height(result: dict[str, Any] | None) -> float:
+def _height(result: dict[str, Any] | None, side: float) -> float:
     """The height of the pictures of a run in inches."""
     if result is None:
         return 1.3
     rows = -(-len(result["drawn"][0]["weights"]) // HEADS_IN_A_ROW)
-    return _side(result) + BELOW + rows * (_side(result) / HEADS_IN_A_ROW + 0.08) + 0.6
+    return side + BELOW + rows * (side / HEADS_IN_A_ROW + 0.12) + 0.6
 
 
 def _matrix(ax: "Axes", weights: "NDArray[np.float32]", context: int, norm: "Normalize") -> Any:

@@ -28,6 +28,7 @@ from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
+from xlgrid.heads.transfer import on_device
 from xlgrid.languages.sources import Target
 from xlgrid.models import prediction
 from xlgrid.models.load import has_segments
@@ -178,7 +179,7 @@ def last_layer(
         with_kwargs=True,
     )
     batch = ALL_HEADS.find(tokens.head).collate(tokens, chosen, segments and has_segments(model))
-    inputs = prediction.on_device(batch, model.device)
+    inputs = on_device(batch, model.device)
     inputs.pop("labels")
     try:
         with torch.inference_mode():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
@@ -25,8 +26,8 @@ PARTS = ("within a segment", "between the two", "first token")
 # The numbers of tokens of the context, including [CLS], and of the question; and the seed that decides which cells are
 # masked.
 CONTEXT, QUESTION, SEED = 7, 5, 1
-# The size of a cell of a mask in inches.
-CELL = 0.17
+# The largest side of a token, and the space between masks, in inches.
+LARGEST, BETWEEN = 0.17, 0.85
 
 
 class Masks(Exhibit):
@@ -45,7 +46,7 @@ class Masks(Exhibit):
 
     def rendering(self, plan: "Plan") -> Rendering:
         weights = self.weights(plan.study.methods)
-        return Rendering(self.sheet(weights), weights, partial(draw, weights, self.title))
+        return Rendering(self.sheet(weights), weights, partial(draw, weights), room=3)
 
     def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":
         """The weights of the masks of one input in two languages in one training step.
@@ -101,7 +102,7 @@ class Masks(Exhibit):
         return Sheet(self.title, self.caption, notes, ("method", "mask"), [(part,) for part in PARTS], entries)
 
 
-def draw(weights: "pd.DataFrame", title: str = "") -> "Axes":
+def draw(weights: "pd.DataFrame", look: "Look") -> "Axes":
     """Draw a panel for each mask, with queries as rows and keys as columns. Cells with attention are black, masked
     cells are white.
 
@@ -119,35 +120,22 @@ def draw(weights: "pd.DataFrame", title: str = "") -> "Axes":
 
     panels = list(weights.groupby(["method", "mask"], sort=False))
     tokens = list(dict.fromkeys(weights["query"]))
-    side = CELL * len(tokens)
     rows = list(dict.fromkeys(method for (method, _), _ in panels))
     across = max(sum(method == row for (method, _), _ in panels) for row in rows)
-    width, height = across * (side + 1), len(rows) * (side + 1.2)
-    figure = Figure(figsize=(width, height), dpi=plots.DPI)
+    side = min((look.room + BETWEEN) / across - BETWEEN, LARGEST * len(tokens))
+    size = min(7.0, 65 * side / len(tokens))
+    figure = Figure(figsize=(1, 1), dpi=plots.DPI)
     position = dict.fromkeys(rows, 0)
     shades = ListedColormap(["white", "black"])
     for (method, mask), panel in panels:
-        left, top = position[method] * (side + 1), rows.index(method) * (side + 1.2)
+        left, top = position[method] * (side + BETWEEN), rows.index(method) * (side + BETWEEN + 0.2)
         position[method] += 1
         ax = plots.axes_at(figure, left, top, side, side)
         kept = panel.pivot(index="query", columns="key", values="kept").reindex(index=tokens, columns=tokens)
         ax.pcolormesh(kept.to_numpy(), cmap=shades, vmin=0, vmax=1, edgecolors=plots.FAINT, linewidth=0.4)
         ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
-        plots.name_tokens(ax, tokens, CONTEXT, 7)
-        ax.set_title(f"{method}: {mask}", loc="left", fontsize=9)
+        plots.name_tokens(ax, tokens, CONTEXT, size)
+        ax.set_title(f"{look.label(method)}: {mask}", loc="left")
     handles = [Patch(facecolor=colour, edgecolor=plots.INK, linewidth=0.8) for colour in ("black", "white")]
-    plots.title_above(figure, title, 0.55)
-    figure.legend(
-        handles,
-        ["attends", "masked: weight 0"],
-        loc="lower left",
-        bbox_to_anchor=(0, 1 + 0.25 / height),
-        borderpad=0,
-        borderaxespad=0,
-        ncols=2,
-        frameon=False,
-        fontsize=8,
-        handlelength=1.1,
-        handleheight=1.0,
-    )
+    plots.legend(figure.axes[0], handles, ["attends", "masked: weight 0"], above=True)
     return figure.axes[0]

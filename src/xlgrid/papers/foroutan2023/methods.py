@@ -8,6 +8,7 @@ from pydantic import Field
 from xlgrid.base.arrays import Ints, Segments
 from xlgrid.heads.families import BERT, FAMILIES
 from xlgrid.heads.tokens import Tokens
+from xlgrid.heads.transfer import transferred
 from xlgrid.methods.bitfit import BitFit, without_biases
 from xlgrid.methods.method import Method, check_fits, of_encoders_only
 
@@ -166,5 +167,5 @@ def layout(segments: Segments, device: "torch.device", p_mask: float, **options:
     shape = len(segments.contexts), segments.length, segments.length
     unmasked = torch.rand(shape, device=device) < 1 - p_mask if p_mask < 1 else None
     arrays = segments.contexts, segments.switched
-    contexts, switched = (torch.from_numpy(array).to(device, non_blocking=True) for array in arrays)
+    contexts, switched = (transferred(torch.from_numpy(array), device) for array in arrays)
     return Layout(contexts, switched, unmasked, **options)

@@ -28,6 +28,7 @@ from torch.nn.functional import dropout as drop
 from torch.nn.functional import linear, pad, scaled_dot_product_attention
 
 from xlgrid.heads.families import BERT, FAMILIES, family_of, layers_of, part
+from xlgrid.heads.transfer import is_full
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -147,18 +148,21 @@ def install(model: "PreTrainedModel", cross: bool) -> None:
         ValueError: the type of the encoder is unknown, or has a separate implementation of attention.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import flash_attention_mask
 
     attentions = layers(model)
     AttentionInterface.register(NAME, attend)
-    # This mask is the unchanged padding, [B, L], or None for a batch without padding.
-    AttentionMaskInterface.register(NAME, flash_attention_mask)
+    AttentionMaskInterface.register(NAME, padding_of)
     model.set_attn_implementation(NAME)
     family = family_of(model)
     for layer in attentions if cross else ():
         layer.has_packed_cross = family.query == family.key
         projection = part(layer, family.query)
         setattr(layer, family.query, (PackedCrossQuery if layer.has_packed_cross else CrossQuery)(projection))
+
+
+def padding_of(*_: Any, attention_mask: Tensor | None = None, **ignored: Any) -> Tensor | None:
+    """The padding of a batch as it is, [B, L], in place of a mask of attention; None for a batch without padding."""
+    return None if attention_mask is None or is_full(attention_mask) else attention_mask
 
 
 def layers(model: "PreTrainedModel") -> list[Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+    from xlgrid.exhibits.drawing.plots import Look
     from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.plan.plan import Plan
     from xlgrid.study.schema import Study
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 # The places to which a token of a text may attend.
 SHARES = ("own text", "other text", "special tokens")
 TEXTS = ("first text", "second text")
-# Sizes in inches: a token of a matrix, the shortest side of a matrix, and the room next to it and below it.
-TOKEN, LEAST, ASIDE, BELOW = 0.16, 2.0, 1.1, 1.2
+# The largest side of a token, and the room beside a matrix, in inches.
+LARGEST, ASIDE = 0.16, 0.85
 
 
 class Weights(NamedTuple):
@@ -96,7 +97,7 @@ class PairAttention(Exhibit):
             name: attention_on(folder, self.texts, self.layer) if (folder / "config.json").exists() else None
             for name, folder in folders.items()
         }
-        return Rendering(self.sheet(weights), self.data(weights), partial(draw, weights, self.title))
+        return Rendering(self.sheet(weights), self.data(weights), partial(draw, weights), room=1.6 * len(weights))
 
     def data(self, weights: Mapping[str, Weights | None]) -> "pd.DataFrame":
         """A row for each encoder, text and place, with the columns `encoder`, `text`, `attends_to`, `percent` (NaN if
@@ -175,7 +176,7 @@ def attention_on(encoder: Path, texts: tuple[str, str], layer: int | Literal["mi
     return Weights(encoded.tokens, text_of, matrix)
 
 
-def draw(weights: Mapping[str, Weights | None], title: str = "") -> "Axes":
+def draw(weights: Mapping[str, Weights | None], look: "Look") -> "Axes":
     """Draw the matrices of the encoders side by side. The largest weight is black, and lines separate the texts.
 
     Returns:
@@ -186,27 +187,26 @@ def draw(weights: Mapping[str, Weights | None], title: str = "") -> "Axes":
 
     from xlgrid.exhibits.drawing import plots
 
-    sides = [max(LEAST, TOKEN * len(each.tokens)) if each else LEAST for each in weights.values()]
-    figure = Figure(figsize=(sum(side + ASIDE for side in sides), max(sides) + BELOW), dpi=plots.DPI)
-    left = 0.0
-    for (name, each), side in zip(weights.items(), sides, strict=True):
-        ax = plots.axes_at(figure, left, 0, side, side)
-        ax.set_title(name, loc="left", fontsize=9)
-        left += side + ASIDE
+    longest = max((len(each.tokens) for each in weights.values() if each), default=20)
+    side = min((look.room + ASIDE) / len(weights) - ASIDE, LARGEST * longest)
+    size = min(6.0, 60 * side / longest)
+    figure = Figure(figsize=(1, 1), dpi=plots.DPI)
+    for at, (name, each) in enumerate(weights.items()):
+        ax = plots.axes_at(figure, at * (side + ASIDE), 0, side, side)
+        ax.set_title(look.label(name), loc="left")
         if each is None:
             ax.text(0.5, 0.5, "not there yet", transform=ax.transAxes, ha="center", va="center")
             ax.set(xticks=[], yticks=[])
             continue
         length = len(each.tokens)
         ax.imshow(each.matrix, cmap="Greys", vmin=0, interpolation="nearest", extent=(0, length, length, 0))
-        ax.set_xticks(np.arange(length) + 0.5, each.tokens, fontsize=6, rotation=90)
-        ax.set_yticks(np.arange(length) + 0.5, each.tokens, fontsize=6)
+        ax.set_xticks(np.arange(length) + 0.5, each.tokens, fontsize=size, rotation=90)
+        ax.set_yticks(np.arange(length) + 0.5, each.tokens, fontsize=size)
         ax.tick_params(length=0, pad=2)
-        ax.set_xlabel("key", fontsize=8)
-        ax.set_ylabel("query", fontsize=8)
+        ax.set_xlabel("key")
+        ax.set_ylabel("query")
         seam = int(np.flatnonzero(each.text_of == 1)[0])
         for line in (ax.axvline, ax.axhline):
             line(seam, color=plots.COLOURS[1], linewidth=0.7, linestyle=(0, (4, 2)))
-    plots.title_above(figure, title, 0.4)
     axes: Axes = figure.axes[0]
     return axes

@@ -30,6 +30,8 @@ from xlgrid.training.state import say
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from xlgrid.training.together.stack import Weights
+
     Batch = dict[str, Any]
 
 
@@ -48,8 +50,8 @@ class Member(Loop):
 
     def __init__(self, recipe: Recipe, encoder: Path, files: Files, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        # The losses of a step and the gradients of its weights.
-        self.given: tuple[dict[str, Tensor], list[Tensor | None]] | None = None
+        # The losses of a step whose gradients the group has computed.
+        self.given: dict[str, Tensor] | None = None
         # The number of runs in one forward pass, at the end.
         self.at_once = 1
         super().__init__(recipe, encoder, files.train, files.dev, folder, files.start, files.first, files.tokenizer)
@@ -57,14 +59,26 @@ class Member(Loop):
     def resume(self) -> None:
         """The group saves the states of all its runs at once."""
 
+    def join(self, weights: "Weights", number: int) -> None:
+        """Let the weights and gradients of this run be those of a run of the group."""
+        from xlgrid.training.optimiser import new_optimiser
+
+        self.weights, self.gradients = weights.of_run(number)
+        self.optimiser = new_optimiser(self.weights, self.settings)
+
     def differentiate(self, chosen: Ints) -> "dict[str, Tensor]":
-        if self.given is None:
+        losses, self.given = self.given, None
+        if losses is None:
             # A step that was not finite in bf16 is taken again, by this run alone.
-            return super().differentiate(chosen)
-        (losses, gradients), self.given = self.given, None
-        for weight, gradient in zip(self.weights.values(), gradients, strict=True):
-            weight.grad = gradient
+            self.forget_gradients()
+            losses = super().differentiate(chosen)
+        for name, weight in self.weights.items():
+            weight.grad = self.gradients[name]
         return losses
+
+    def forget_gradients(self) -> None:
+        for gradient in self.gradients.values():
+            gradient.zero_()
 
     def details(self) -> dict[str, Any]:
         """The entries of run.json; the times are the run's share of the time of the group."""
@@ -96,7 +110,7 @@ class Group:
             ValueError: the runs cannot train together, or several processes share the training.
         """
         from xlgrid.training.together.layout import Layout, Random
-        from xlgrid.training.together.stack import Stack
+        from xlgrid.training.together.stack import Stack, Weights
 
         self.members, self.folder = [*members], folder
         if members[0].processes.count > 1:
@@ -104,7 +118,10 @@ class Group:
         self.device, self.bf16 = members[0].device, members[0].bf16
         self.random = Random(self.device)
         self.random.states = [self.random.read() for _ in members]
-        self.stack = Stack([member.model for member in members], Layout(self.random))
+        self.weights = Weights([member.weights for member in members])
+        self.stack = Stack([member.model for member in members], self.weights, Layout(self.random))
+        for number, member in enumerate(members):
+            member.join(self.weights, number)
         self.failed: dict[int, str] = {}
         self.width = len(members)
         self._resume()
@@ -157,7 +174,7 @@ class Group:
         losses = self.differentiate(chosen)
         for number, rows in chosen.items():
             member = self.members[number]
-            member.given = losses[number], [weight.grad for weight in member.weights.values()]
+            member.given = losses[number]
             with self._may_fail(number):
                 member.advance(rows)
 
@@ -181,8 +198,7 @@ class Group:
         import torch
 
         while True:
-            for number in chosen:
-                self.members[number].optimiser.zero_grad(set_to_none=True)
+            self.weights.begin()
             try:
                 with arithmetic(self.device, self.bf16):
                     numbers = [*chosen]
@@ -194,7 +210,6 @@ class Group:
                 if not prediction.is_out_of_memory(error):
                     raise
                 problem = str(error)
-            self.stack.forget_gradients()
             if self.width > 1:
                 self.width = (self.width + 1) // 2
                 torch.cuda.empty_cache()
@@ -224,7 +239,7 @@ class Group:
             shares = self._forward(now, totals)
             torch.stack([*shares.values()]).sum().backward()
             losses |= {key: losses.get(key, 0) + share.detach().double() for key, share in shares.items()}
-        self.stack.give_gradients([*chosen])
+        self.weights.collect()
         return {number: {name: losses[number, name] for name in totals[number]} for number in chosen}
 
     def _forward(
@@ -241,43 +256,48 @@ class Group:
             )
         shares: dict[tuple[int, str], Tensor] = {}
         for (number, batch), output in zip(batches.items(), outputs, strict=True):
-            of_run = self._continue(number, batch, totals[number], reached[number].states, output)
+            of_run = self._continue(number, batch, totals[number], output)
             shares |= {(number, name): share for name, share in of_run.items()}
         return shares
 
     def _reach(self, number: int, batch: "Batch", totals: dict[str, float]) -> _Reached:
         """What the layers of a run's model read, without computing them."""
+        base = self.members[number].model.base_model
 
-        def layers(states: "Tensor", attention_mask: "Tensor | None" = None, **_: Any) -> None:
-            raise _Reached(states, attention_mask)
+        def embed(
+            input_ids: "Tensor",
+            attention_mask: "Tensor | None" = None,
+            token_type_ids: "Tensor | None" = None,
+            **_: Any,
+        ) -> None:
+            raise _Reached(base.embeddings(input_ids=input_ids, token_type_ids=token_type_ids), attention_mask)
 
-        member = self.members[number]
-        with _in_place_of(member.model.base_model.encoder, layers):
+        with _in_place_of(base, embed):
             try:
-                member.shares(batch, totals)
+                self.members[number].shares(batch, totals)
             except _Reached as reached:
                 return reached
-        raise ValueError(f"head {member.head.name} does not read the encoder: leave out `together`")
+        raise ValueError(f"head {self.members[number].head.name} does not read the encoder: leave out `together`")
 
-    def _continue(
-        self, number: int, batch: "Batch", totals: dict[str, float], states: "Tensor", output: "Tensor"
-    ) -> "dict[str, Tensor]":
+    def _continue(self, number: int, batch: "Batch", totals: dict[str, float], output: "Tensor") -> "dict[str, Tensor]":
         """The losses of a run, from the output of the layers."""
-        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+        from transformers.modeling_outputs import BaseModelOutputWithPooling
 
         calls: list[None] = []
+        base = self.members[number].model.base_model
 
-        def layers(*_: Any, **__: Any) -> Any:
+        def outputs(*_: Any, **__: Any) -> Any:
             calls.append(None)
             self.random.set(self.random.states[number])
-            return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=output)
+            pooled = base.pooler(output) if base.pooler else None
+            return BaseModelOutputWithPooling(last_hidden_state=output, pooler_output=pooled)
 
-        member = self.members[number]
-        base = member.model.base_model
-        with _in_place_of(base.encoder, layers), _in_place_of(base.embeddings, lambda *_, **__: states):
-            shares = member.shares(batch, totals)
+        with _in_place_of(base, outputs):
+            shares = self.members[number].shares(batch, totals)
         if len(calls) > 1:
-            raise ValueError(f"head {member.head.name} reads the encoder twice in a step: leave out `together`")
+            raise ValueError(
+                f"head {self.members[number].head.name} reads the encoder twice in a step: leave out `together`"
+            )
         return shares
 
     def save(self) -> None:

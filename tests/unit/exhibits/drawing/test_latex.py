@@ -1,4 +1,7 @@
-"""LaTeX: escapes, labels, the two widths, and six tables of this project's studies that LaTeX itself sets in two columns."""
+"""LaTeX: escapes, labels, captions, widths, and tables of this project's studies that LaTeX itself sets in two columns.
+
+The documents have the sizes of the style of ACL. The style itself is not part of xlgrid; `PREAMBLE` states its sizes.
+"""
 
 import os
 import re
@@ -12,12 +15,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from exhibit_fixture import three_keys
+from exhibit_fixture import STATISTICS, three_keys
 from hypothesis import given
 from hypothesis import strategies as st
 from shipped import STUDIES
 
-from xlgrid.exhibits.drawing.latex import escape_latex, latex
+from xlgrid.exhibits.drawing import sheet as printing
+from xlgrid.exhibits.drawing.latex import escape_latex, latex, too_wide
+from xlgrid.exhibits.drawing.sheet import Sheet
 from xlgrid.exhibits.latex import Latex
 from xlgrid.plan.load import load_plan
 
@@ -34,13 +39,14 @@ def test_escaped_latex_has_no_active_character_left(text: str) -> None:
     assert not set(left) & set("\\{}$&#%_^~"), f"{text!r} became {escape_latex(text)!r}"
 
 
-def test_without_options_the_text_is_what_it_has_always_been() -> None:
+def test_the_text_of_a_table() -> None:
     assert latex(three_keys(), "t", PLAIN).splitlines() == [
-        r"% needs \usepackage{adjustbox,booktabs}",
+        r"% needs \usepackage{booktabs}",
+        r"% Mean ± standard deviation over n = 2 seeds.",
         r"\begin{table}[t]",
         r"\centering",
         r"\small",
-        r"\begin{adjustbox}{max width=\linewidth}",
+        r"\setlength{\tabcolsep}{6pt}",
         r"\begin{tabular}{@{}lllr@{}}",
         r"\toprule",
         r"Task & Source & Method & en \\",
@@ -52,32 +58,87 @@ def test_without_options_the_text_is_what_it_has_always_been() -> None:
         r"paws & fr & adapters & 1.0 $\pm$ 0.5 \\",
         r"\bottomrule",
         r"\end{tabular}",
-        r"\end{adjustbox}",
         r"\caption{T. Mean $\pm$ standard deviation over n = 2 seeds.}",
         r"\label{tab:t}",
         r"\end{table}",
     ]
 
 
-@pytest.mark.parametrize(
-    ("settings", "begin", "width"),
-    [
-        ({"environment": "table*"}, r"\begin{table*}[t]", r"{max width=\linewidth}"),
-        ({"resize": "column"}, r"\begin{table}[t]", r"{width=\columnwidth}"),
-        ({"environment": "table*", "resize": "text"}, r"\begin{table*}[t]", r"{width=\textwidth}"),
-    ],
-)
-def test_the_environment_and_the_width_are_settings(settings: dict[str, Any], begin: str, width: str) -> None:
-    lines = latex(three_keys(), "t", Latex(**settings)).splitlines()
-    assert lines[1] == begin and lines[-1] == begin.replace("begin", "end").removesuffix("[t]")
-    assert lines[4] == rf"\begin{{adjustbox}}{width}"
+def caption_of(sheet: Sheet) -> str:
+    return next(line for line in latex(sheet, "t", PLAIN).splitlines() if line.startswith(r"\caption"))
 
 
-def test_the_best_entries_are_bold() -> None:
+def test_the_caption_is_the_author_s_unless_a_cell_is_missing() -> None:
+    sheet = replace(three_keys(), caption="What the author says.")
+    assert caption_of(sheet) == r"\caption{T. What the author says.}"
+    assert "% Mean ± standard deviation over n = 2 seeds." in latex(sheet, "t", PLAIN)
+    lacking = replace(sheet, entries=sheet.entries.assign(state=["complete"] * 3 + ["incomplete"]))
+    assert caption_of(lacking) == r"\caption{T. What the author says. Mean $\pm$ standard deviation over n = 2 seeds.}"
+
+
+def test_the_best_entries_are_bold_and_only_then_does_the_caption_explain_it() -> None:
     sheet = three_keys()
-    marked = replace(sheet, entries=sheet.entries.assign(is_best=[False, True, False, False]))
+    marked = replace(sheet, entries=sheet.entries.assign(is_best=[False, True, False, False]), bold="Bold: the best.")
     rows = [line for line in latex(marked, "t", PLAIN).splitlines() if "pm" in line and line.endswith(r"\\")]
     assert [r"\textbf{1.0 $\pm$ 0.5}" in row for row in rows] == [False, True, False, False]
+    assert "Bold: the best." in caption_of(marked) and "Bold" not in caption_of(sheet)
+
+
+def test_names_have_their_labels_and_the_heads_of_keys_too() -> None:
+    labels = {"xnli": "XNLI", "adapters": "Adapters", "en": "English", "method": "Approach"}
+    text = latex(replace(three_keys(), labels=labels), "t", PLAIN)
+    assert r"Task & Source & Approach & English \\" in text and r"XNLI & English & Adapters & 1.0" in text
+
+
+def wide(columns: int) -> Sheet:
+    """A table of two methods with so many columns."""
+    counts = STATISTICS | {"n_cells": 2, "n_cells_expected": 2}
+    names = [f"q{i:02}" for i in range(columns)]
+    entries = [{"method": method, "column": name} | counts for method in ("a", "b") for name in names]
+    return printing.sheet(
+        pd.DataFrame(entries), title="T", rows=["method"], order={"method": ["a", "b"], "column": names}
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "width", "begin"),
+    [(2, None, "table"), (2, "page", "table*"), (8, None, "table*"), (8, "column", "table")],
+)
+def test_a_table_is_in_a_column_if_it_fits_there(columns: int, width: Any, begin: str) -> None:
+    assert rf"\begin{{{begin}}}[t]" in latex(wide(columns), "t", PLAIN, width)
+
+
+def test_a_table_that_is_too_wide_says_what_would_fit() -> None:
+    comment = latex(wide(30), "t", PLAIN).splitlines()[1]
+    assert comment.startswith("% the table is about ") and "and a page has 6.3 in: write " in comment
+    assert comment.endswith("`latex: {transpose: true}` or `latex: {split: 3}`")
+    assert too_wide(wide(30), Latex(transpose=True), None) == too_wide(wide(30), Latex(split=3), None) == ""
+    assert "write `width: page`" in too_wide(wide(8), PLAIN, "column")
+
+
+def test_a_transposed_table_has_its_rows_as_columns() -> None:
+    text = latex(three_keys(), "t", Latex(transpose=True))
+    assert text.splitlines()[6:14] == [
+        r"\begin{tabular}{@{}lrrrr@{}}",
+        r"\toprule",
+        r" & \multicolumn{2}{c}{xnli en} & \multicolumn{1}{c}{xnli fr} & \multicolumn{1}{c}{paws fr} \\",
+        r"\cmidrule(lr){2-3} \cmidrule(lr){4-4} \cmidrule(lr){5-5}",
+        r" & adapters & bitfit & adapters & adapters \\",
+        r"\midrule",
+        r"en & 1.0 $\pm$ 0.5 & 1.0 $\pm$ 0.5 & 1.0 $\pm$ 0.5 & 1.0 $\pm$ 0.5 \\",
+        r"\bottomrule",
+    ]
+
+
+def test_a_split_table_has_each_column_once_and_the_keys_in_each_part() -> None:
+    parts = latex(wide(7), "t", Latex(split=3)).split(r"\medskip")
+    heads = [next(line for line in part.splitlines() if line.startswith("Method")) for part in parts]
+    assert heads == [r"Method & q00 & q01 & q02 \\", r"Method & q03 & q04 & q05 \\", r"Method & q06 \\"]
+
+
+def test_the_picture_of_a_figure_is_in_a_comment() -> None:
+    comment = latex(three_keys(), "t", PLAIN, picture="page").splitlines()[3]
+    assert comment.startswith(r"% \begin{figure*}[t] \centering \includegraphics{t.pdf} \caption{T.")
 
 
 needs_latex = pytest.mark.skipif(
@@ -86,15 +147,22 @@ needs_latex = pytest.mark.skipif(
 )
 
 
-def log_of(tables: Mapping[str, str], folder: Path) -> str:
-    """The log of an article in two columns with these tables, which LaTeX has set without an error."""
+# A4, two columns of 7.7 cm and 0.6 cm between them, Times of 11 points, captions of 10 points.
+PREAMBLE = r"""\documentclass[11pt,twocolumn]{article}
+\usepackage[a4paper,margin=2.5cm,textwidth=16cm,columnsep=0.6cm]{geometry}
+\usepackage{times}\usepackage[T1]{fontenc}\usepackage[utf8]{inputenc}
+\usepackage{natbib,graphicx,booktabs}\usepackage[font=normalsize]{caption}
+\captionsetup{font={size=10pt}}
+"""
+
+
+def log_of(floats: Mapping[str, str], folder: Path) -> str:
+    """The log of an article in two columns with these floats, which LaTeX has set without an error."""
     folder.mkdir(exist_ok=True)
-    for name, text in tables.items():
+    for name, text in floats.items():
         (folder / f"{name}.tex").write_text(text)
-    body = "".join(rf"Text.\input{{{name}}}\clearpage" + "\n" for name in tables)
-    packages = r"\usepackage{adjustbox,booktabs}"
-    article = rf"\documentclass[twocolumn]{{article}}{packages}\begin{{document}}{body}\end{{document}}"
-    (folder / "article.tex").write_text(article)
+    body = "".join(rf"Text.\input{{{name}}}\clearpage" + "\n" for name in floats)
+    (folder / "article.tex").write_text(rf"{PREAMBLE}\begin{{document}}{body}\end{{document}}")
     process = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "article.tex"],
         cwd=folder,
@@ -148,10 +216,10 @@ def written(study: Any, exhibit: Any, cells: pd.DataFrame, settings: dict[str, A
 
 SIX: dict[str, tuple[str, str, float, dict[str, Any]]] = {
     "two-keys": ("demo", "ruletaker-transfer", 0.02, {}),
-    "two-axes": ("foroutan2023-mini", "table01", 0.02, {"environment": "table*"}),
+    "two-axes": ("foroutan2023-mini", "table01", 0.02, {"split": 2}),
     "averages": ("pfeiffer2020-mini", "table02", 0, {"deviation": False}),
-    "long-heads": ("pfeiffer2020-mini", "family", 0.001, {"environment": "table*", "resize": "text"}),
-    "metrics": ("pfeiffer2020-mini", "table04", 0, {"resize": "column"}),
+    "long-heads": ("pfeiffer2020-mini", "family", 0.001, {}),
+    "metrics": ("pfeiffer2020-mini", "table04", 0, {"transpose": True}),
     "benchmark": ("luo2021-mini", "table02-transfer", 0, {}),
 }
 
@@ -170,6 +238,6 @@ def test_six_tables_are_set_in_two_columns_without_overfull_boxes(tmp_path: Path
 @pytest.mark.thorough
 def test_a_table_that_is_too_wide_is_complained_about(tmp_path: Path) -> None:
     """The test above can fail."""
-    text = written(*made_up("demo", "ruletaker-transfer"), {}, tmp_path)
-    wide = re.sub(r"\\(begin|end)\{adjustbox\}(\{.*\})?", "", text)
-    assert [line.split()[0] for line in complaints(log_of({"wide": wide}, tmp_path))] == ["Overfull"]
+    tables = {f"t{columns}": latex(wide(columns), "t", PLAIN, "column") for columns in (3, 8)}
+    assert [too_wide(wide(columns), PLAIN, "column") == "" for columns in (3, 8)] == [True, False]
+    assert [line.split()[0] for line in complaints(log_of(tables, tmp_path))] == ["Overfull"]

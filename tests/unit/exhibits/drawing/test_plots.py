@@ -1,5 +1,6 @@
 """What figures share: fonts, settings of matplotlib, files with the same bytes, contrast, and texts beside axes."""
 
+import re
 import warnings
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def test_svg_keeps_text_as_text_and_carries_no_date(tmp_path: Path) -> None:
     assert "dc:date" not in text
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".png"])
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
 def test_saving_twice_gives_the_same_bytes(tmp_path: Path, suffix: str) -> None:
     with plots.style():
         for name in ("a", "b"):
@@ -44,7 +45,7 @@ def test_no_character_of_a_title_is_missing_from_the_fonts(tmp_path: Path, caplo
 def test_drawing_leaves_the_settings_of_matplotlib_alone(tmp_path: Path) -> None:
     before = {name: value for name, value in mpl.rcParams.items() if name != "backend"}
     with plots.style():
-        assert mpl.rcParams["font.size"] == 9
+        assert mpl.rcParams["font.size"] == 8
         plots.save(panel(), tmp_path / "x.png")
     assert {name: mpl.rcParams[name] for name in before} == before
 
@@ -64,6 +65,44 @@ def test_a_text_beside_the_axes_is_as_far_away_as_asked(axis: str) -> None:
     box, inside = text.get_window_extent(), ax.get_window_extent()
     gap = inside.y0 - box.y1 if axis == "x" else inside.x0 - box.x1
     assert gap / plots.figure_of(ax).dpi * 72 == pytest.approx(20, abs=2)
+
+
+@pytest.mark.parametrize("place", plots.WIDTHS)
+def test_a_picture_is_as_wide_as_its_place_and_its_fonts_are_embedded_as_truetype(
+    place: plots.Place, tmp_path: Path
+) -> None:
+    def draw(look: plots.Look) -> Axes:
+        [ax] = plots.panels(Figure(figsize=(1, 1), dpi=plots.DPI), look, 1, 1, (0, 0))
+        ax.set(ylabel="score (%)", title="Русский, العربية, 中文")
+        return ax
+
+    with plots.style():
+        ax, drawn, fits = plots.in_place(draw, 0, place, {})
+        plots.save(ax, *(tmp_path / f"x{suffix}" for suffix in (".png", ".svg", ".pdf")), width=plots.WIDTHS[place])
+    assert (drawn, fits) == (place, True)
+    inches = plots.WIDTHS[place]
+    assert int.from_bytes((tmp_path / "x.png").read_bytes()[16:20]) == pytest.approx(300 * inches, abs=1)
+    pdf = (tmp_path / "x.pdf").read_bytes()
+    width = re.search(rb"/MediaBox *\[ *0 0 ([0-9.]+)", pdf)
+    assert width and float(width[1]) == pytest.approx(72 * inches, abs=0.01)
+    assert b"/FontFile2" in pdf and b"/Type3" not in pdf and b"/CreationDate" not in pdf
+
+
+def test_a_drawing_goes_to_a_page_where_a_column_has_too_little_room() -> None:
+    def draw(look: plots.Look) -> Axes:
+        return plots.panels(Figure(figsize=(1, 1), dpi=plots.DPI), look, 1, 1, (0, 0))[0]
+
+    with plots.style():
+        places = [plots.in_place(draw, wanted, None, {})[1] for wanted in (1, 2.8, 9)]
+    assert places == ["column", "page", "page"]
+
+
+def test_a_drawing_that_cannot_be_narrower_does_not_fit() -> None:
+    def draw(look: plots.Look) -> Axes:
+        return plots.axes_at(Figure(figsize=(1, 1), dpi=plots.DPI), 0, 0, 5, 1)
+
+    with plots.style():
+        assert plots.in_place(draw, 0, "column", {})[1:] == ("column", False)
 
 
 def test_axes_at_a_place_in_inches() -> None:

@@ -101,7 +101,7 @@ def test_the_dendrograms_are_at_the_edges_and_the_numbers_those_of_a_heatmap() -
     of = grid(LANGUAGES, LANGUAGES, seeds=1)
     drawn = rendering(of)
     with plots.style():
-        ax = drawn.draw()
+        ax = drawn.draw(plots.Look())
     # The colour bar and two dendrograms, each with a line for each merger.
     assert sorted(len(inset.lines) for inset in ax.child_axes) == [0, 5, 5]
     means = drawn.sheet.entries.set_index(["source", "column"])["mean"].sort_index()
@@ -115,7 +115,7 @@ def test_before_the_first_result_there_is_no_dendrogram_and_later_the_same_bytes
     for folder, cells in (("0", of.assign(score=NAN)), ("a", of), ("b", of)):
         exhibit.write("x", tmp_path / folder, exhibit.of_scores(study(), cells))
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert files == ["x.csv", "x.md", "x.png", "x.svg", "x.tex"]
+    assert files == ["x.csv", "x.md", "x.pdf", "x.png", "x.svg", "x.tex"]
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
     assert "sources lack a distance from another language" in (tmp_path / "0/x.md").read_text()
 

@@ -141,5 +141,5 @@ def test_before_the_first_result_there_are_empty_files_and_later_the_same_bytes(
         exhibit.write("x", tmp_path / folder, exhibit.of_scores(STUDY, cells))
     assert "– |" in (tmp_path / "0/x.md").read_text()
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert files == ["x.csv", "x.md", "x.png", "x.svg", "x.tex"]
+    assert files == ["x.csv", "x.md", "x.pdf", "x.png", "x.svg", "x.tex"]
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)

@@ -129,5 +129,5 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         EXHIBIT.validate_python(RANKS).write("x", tmp_path / folder, rendering(cells()))
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert files == ["x.csv", "x.md", "x.png", "x.svg", "x.tex"]
+    assert files == ["x.csv", "x.md", "x.pdf", "x.png", "x.svg", "x.tex"]
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)

@@ -145,7 +145,7 @@ def test_before_the_first_result_the_figure_shows_where_the_points_will_be(tmp_p
     drawn = rendering({}, cells().assign(score=NAN))
     exhibit = EXHIBIT.validate_python(SCATTER)
     exhibit.write("x", tmp_path, drawn)
-    assert {"no complete seed"} <= {text.get_text() for text in drawn.draw().texts}
+    assert {"no complete seed"} <= {text.get_text() for text in drawn.draw(plots.Look()).texts}
     assert set(drawn.sheet.entries["state"]) == {"missing"}
 
 
@@ -153,13 +153,13 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         EXHIBIT.validate_python(SCATTER).write("x", tmp_path / folder, rendering({}, cells(seeds=3, holes=0.1)))
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert files == ["x.csv", "x.md", "x.png", "x.svg", "x.tex"]
+    assert files == ["x.csv", "x.md", "x.pdf", "x.png", "x.svg", "x.tex"]
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
 
 
 def test_lines_differ_in_more_than_colour_and_the_axes_have_their_quantities(table: PairsFile) -> None:
     with plots.style():
-        ax = rendering({"against": "train"}, cells(), train=table).draw()
+        ax = rendering({"against": "train"}, cells(), train=table).draw(plots.Look())
     drawn = [line for line in ax.lines if line.get_label() in ("full-ft", "bitfit")]
     assert len({(line.get_linestyle(), line.get_marker()) for line in drawn}) == 2
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("cost of a train", "accuracy (%)")

@@ -17,6 +17,12 @@ from xlgrid.heads.head import TaskColumns
 from xlgrid.heads.tokens import Tokens
 
 HEAD = HEADS["embed-mining"]
+
+
+def outcomes_of(tokens: Tokens, vectors: list[Any]) -> list[Any]:
+    return HEAD.outcomes(tokens, HEAD.answers(tokens, vectors))
+
+
 TASK = TaskColumns("bucc", ("sentence",), "", (), ())
 
 
@@ -153,7 +159,7 @@ def test_outcomes_are_those_of_dense_matrices(score: str, seed: int) -> None:
                 n for n, o in enumerate(rows) if o["id"] == f"{row['side']}-3" and o["is_dev"] == row["is_dev"]
             )
             row["sentence"], vectors[at] = rows[original]["sentence"], vectors[original]
-    outcomes = HEAD.outcomes(tokens_of(rows, score=score, k=3), list(vectors))
+    outcomes = outcomes_of(tokens_of(rows, score=score, k=3), list(vectors))
     expected = reference(rows, vectors, score, 3)
     names = [row["id"] for row in rows if (row["side"], row["is_dev"]) == (0, 0)]
     assert dict(zip(names, outcomes, strict=True)) == expected
@@ -178,9 +184,7 @@ def test_a_pair_of_a_score_that_is_not_above_0_is_no_candidate(
         for is_dev in (1, 0)
         for number, gold in (("0-0", ["1-0"]), ("0-1", ["1-1"]), ("1-0", []), ("1-1", []))
     ]
-    outcomes = HEAD.outcomes(
-        tokens_of(rows, score=score, k=2), [np.array(places[row["id"]], np.float32) for row in rows]
-    )
+    outcomes = outcomes_of(tokens_of(rows, score=score, k=2), [np.array(places[row["id"]], np.float32) for row in rows])
     assert outcomes == [[1, 0, 0], [0, 0, 1]]
 
 

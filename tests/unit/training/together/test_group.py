@@ -12,6 +12,7 @@ from together_fixture import METHODS, MODELS, RUNS, recipe
 from xlgrid.models import deltas
 from xlgrid.training import schedule
 from xlgrid.training.loop import Loop, Stopped
+from xlgrid.training.together import stack
 from xlgrid.training.together.group import Files, Group, Member
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -35,6 +36,11 @@ def vector(tensors: Any) -> torch.Tensor:
     return torch.cat([tensor.detach().flatten() for tensor in tensors])
 
 
+def gradients(loop: Loop, names: list[str]) -> torch.Tensor:
+    parameters = deltas.named_parameters(loop.model)
+    return vector(parameters[name].grad for name in names if parameters[name].grad is not None)
+
+
 def batches(loop: Loop) -> Any:
     return schedule.stream(loop.train, loop.settings, loop.recipe.seed, loop.plan, loop.step)
 
@@ -45,7 +51,9 @@ def batches(loop: Loop) -> Any:
 def test_gradients_and_weights_are_those_of_separate_runs(
     base: str, kind: str, head: str, encoders: dict[str, Path], tokens: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
-    runs = members(base, encoders[kind], tokens, tmp_path / "together", head)
+    # With dropout, each run computes its own attention; without, rows of several runs are computed at once.
+    more = {"dropout": 0.0} if kind == "xlm-roberta" else {}
+    runs = members(base, encoders[kind], tokens, tmp_path / "together", head, **more)
     data = [[tokens(head, str(each.recipe.source))] for each in runs]
     singles = [
         Loop(each.recipe, encoders[kind], own, own, tmp_path / str(number))
@@ -59,14 +67,39 @@ def test_gradients_and_weights_are_those_of_separate_runs(
         group.advance(chosen)
         for number, rows in chosen.items():
             singles[number].advance(rows)
-            ours, theirs = (
-                vector(weight.grad for weight in loop.weights.values()) for loop in (runs[number], singles[number])
-            )
+            names = [*singles[number].weights]
+            ours, theirs = (gradients(loop, names) for loop in (runs[number], singles[number]))
             assert (ours - theirs).norm() < NEAR * theirs.norm()
     for run, single in zip(runs, singles, strict=True):
-        ours, theirs = vector(run.weights.values()), vector(single.weights.values())
+        ours, theirs = (
+            vector(deltas.named_parameters(loop.model)[name] for name in single.weights) for loop in (run, single)
+        )
         assert (ours - theirs).norm() < NEAR * theirs.norm()
         assert run.score() == pytest.approx(single.score(), rel=NEAR)
+
+
+@pytest.mark.parametrize("head", ["sequence", "token"])
+def test_attention_of_long_rows_is_that_of_short_ones(
+    head: str, encoders: dict[str, Path], tokens: Callable[[str, str], Path], tmp_path: Path, monkeypatch: Any
+) -> None:
+    found = []
+    for short in (stack.SHORT, 0):
+        monkeypatch.setattr(stack, "SHORT", short)
+        runs = members("bitfit", encoders["bert"], tokens, tmp_path / str(short), head, dropout=0.0)
+        for run in runs:
+            run.model.double().train()
+        Group(runs, tmp_path).advance({number: next(batches(run)) for number, run in enumerate(runs)})
+        found.append([gradients(run, [*deltas.named_parameters(run.model)]) for run in runs])
+    for ours, theirs in zip(*found, strict=True):
+        assert (ours - theirs).norm() < NEAR * theirs.norm()
+
+
+def test_products_are_those_of_torch_up_to_rounding() -> None:
+    generator = torch.Generator().manual_seed(1)
+    states, weight, bias = (torch.randn(*size, generator=generator) for size in ((100, 24), (8, 24), (8,)))
+    exact = torch.nn.functional.linear(states.double(), weight.double(), bias.double())
+    assert torch.allclose(stack.product(states, weight, bias).double(), exact, rtol=0, atol=1e-5)
+    assert torch.equal(stack.product(states.double(), weight.double(), bias.double()), exact)
 
 
 def test_models_of_a_group_share_what_does_not_train(

@@ -13,6 +13,7 @@ import numpy as np
 from xlgrid.base.arrays import Segments
 from xlgrid.base.family import KnownType
 from xlgrid.base.names import unknown
+from xlgrid.heads.transfer import transferred
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,7 +96,7 @@ def languages_of(model: "PreTrainedModel", segments: Segments) -> dict[str, "Ten
                 "language, or leave the language out"
             )
         tokens[number] = known[code]
-    return {LANGUAGES: torch.from_numpy(tokens[segments.language_of]).to(model.device, non_blocking=True)}
+    return {LANGUAGES: transferred(torch.from_numpy(tokens[segments.language_of]), model.device)}
 
 
 def in_layout(input_ids: "Tensor", attention_mask: "Tensor", languages: "Tensor", padding: int) -> "Tensor":

@@ -10,7 +10,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.head import Head, TaskColumns, without_labels
+from xlgrid.heads.head import Evaluated, Example, Head, TaskColumns, without_labels
 from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models.load import positions
@@ -52,6 +52,7 @@ class Seq2SeqHead(Head):
     modules = (CROSS,)
     all_metrics = (bleu.CORPUS_BLEU,)
     has_labels = False
+    keeps_answers = True
     mixes = ("whole",)
     options = bleu.Scoring
     # About half of the tokens of an example pass through the encoder, and the others through the decoder and the output
@@ -154,11 +155,15 @@ class Seq2SeqHead(Head):
         sources = {name: tensor for name, tensor in batch.items() if name not in _OF_TRAINING}
         return texts(model, generate(model, sources, tokens))
 
-    def outcomes(self, tokens: Tokens, predictions: Sequence[str]) -> list[Outcome]:
+    def outcomes(self, tokens: Tokens, answers: Sequence[str]) -> list[Outcome]:
         references = tokens.columns["reference"].to_pylist()
         by_language = self._tokenizers(tokens)
         tokenizers = [by_language[language] for language in tokens.language_of[:, 1].tolist()]
-        return [bleu.statistics(*row) for row in zip(predictions, references, tokenizers, strict=True)]
+        return [bleu.statistics(*row) for row in zip(answers, references, tokenizers, strict=True)]
+
+    def examples(self, seen: Evaluated) -> list[Example]:
+        references = seen.data[seen.task.target].to_pylist()
+        return seen.rows(zip(references, seen.answers, [None] * len(references), strict=True))
 
     def implementation(self, tokens: Tokens, metric: Metric) -> str:
         """The implementation of BLEU, with sacrebleu's signature for the tokenizer of each language of the targets."""

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.tokens import PARALLEL_IDS, Tokens
+from xlgrid.heads.transfer import on_device
 from xlgrid.methods.method import Method, of_encoders_only
 from xlgrid.papers.luo2021.veco.names import STREAM, is_cross_attention
 
@@ -93,7 +94,7 @@ class PlugIn(Method):
         for at, its_ids in enumerate(other):
             ids[at, : len(its_ids)], mask[at, : len(its_ids)] = its_ids, 1
         named = {"parallel_ids": ids, "parallel_mask": mask}
-        return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in named.items()}
+        return on_device({name: torch.from_numpy(array) for name, array in named.items()}, device)
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:
         share = "" if self.shuffled in (0, 1) else f"{self.shuffled:g}-"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from xlgrid.heads.language_modelling.mlm import Masked
 from xlgrid.heads.language_modelling.pairs import PairHead, negative_log_likelihood
+from xlgrid.heads.transfer import note, noted
 
 if TYPE_CHECKING:
     import torch
@@ -53,5 +54,7 @@ class CrossPairHead(PairHead):
 
         # The partner of each x is its y, and the partner of each y is its x.
         partners, partner_mask = (tensor.roll(len(labels) // 2, 0) for tensor in (states, inputs["attention_mask"]))
+        if (is_full := noted(inputs["attention_mask"])) is not None:
+            note(partner_mask, is_full)
         both = modules.second_stream(model, inputs, partners, partner_mask, self.detach)
         return {"CA-MLM": negative_log_likelihood(model, both, labels)}

@@ -21,6 +21,7 @@ from torch.nn.functional import layer_norm
 from xlgrid.base.arrays import Segments
 from xlgrid.base.names import unknown
 from xlgrid.heads.families import ADDED, FAMILIES, SHARED, module_of
+from xlgrid.heads.transfer import transferred
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -160,9 +161,7 @@ class Modular:
         modules = numbers[languages]
         order = np.argsort(modules, kind="stable")
         rows = np.split(order, np.cumsum(np.bincount(modules))[:-1])
-        places, *of_modules = (
-            torch.from_numpy(part).to(self.device, non_blocking=True) for part in (np.argsort(order), *rows)
-        )
+        places, *of_modules = (transferred(torch.from_numpy(part), self.device) for part in (np.argsort(order), *rows))
         return {"routes": Routes(names, tuple(of_modules), places)}
 
     def language_parts(self, languages: Iterable[str]) -> tuple[str, ...]:
