@@ -18,7 +18,7 @@ On an encoder of XLM-R base's shape with random weights, in bf16, it measures an
 - runs that train together beside runs one after another, and in processes at the same time, without and with MPS;
 - structured attention and adapters against full fine-tuning, training and evaluation, at three lengths;
 - how many of 2,000 steps in bf16 are not finite;
-- training with `torch.compile`.
+- training with the setting `compile` (`torch.compile`).
 
 Parts that would begin after the time is up are left out, and said to be. A part that fails is said to have failed.
 """

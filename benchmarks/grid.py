@@ -1,4 +1,4 @@
-"""CPU time of a dry run over a study of many cells, beside a plain Snakefile with the same files, and of `xlgrid status`.
+"""CPU time of a dry run over a study of many cells, beside a plain Snakefile with the same files, of `xlgrid status`, and of its page.
 
 The time of a dry run includes reading the study, its grid, and Snakemake's plan, but printing no jobs. The plain Snakefile has literal
 paths, `expand`, and neither studies nor input functions: it shows what Snakemake itself takes.
@@ -152,6 +152,7 @@ def main() -> None:
                 f"{folder.name}: {cells:,} cells: {seconds[folder.name]:.1f} s, {1e3 * seconds[folder.name] / cells:.2f} ms a cell"
             )
         print(f"xlgrid status: {cpu(study, 'xlgrid', 'status', 'many'):.1f} s")
+        print(f"its page: {cpu(study, 'xlgrid', 'status', 'many', '--page', 'status.html'):.1f} s")
     print(f"ratio: {seconds['study'] / seconds['plain']:.2f}")
 
 

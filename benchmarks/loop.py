@@ -30,6 +30,7 @@ from xlgrid.base.device import default_device
 from xlgrid.data.tokenize import TokensFile
 from xlgrid.heads import HEADS
 from xlgrid.training import schedule
+from xlgrid.training.compiled import Compile
 from xlgrid.training.loop import Loop
 from xlgrid.training.recipe import Recipe
 
@@ -100,7 +101,7 @@ def steps_of_loop(
     loop = loop_of(folder, batch, warm + steps, **method)
     loop.model.train()
     if compiled:
-        loop.model.compile()
+        Compile(True).complete(loop.model)
     ahead = list(islice(schedule.stream(loop.train, loop.settings, 1, loop.plan), warm + steps))
     for chosen in ahead[:warm]:
         loop.advance(chosen)

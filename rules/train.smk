@@ -45,7 +45,7 @@ rule train:
         first=lambda w, input: [f"--first={path}" for path in input.first],
         tokenizer=lambda w, input: [f"--tokenizer={path}" for path in input.tokenizer],
         choice=lambda w, input: [f"--choice={path}" for path in input.choice],
-        together=lambda w, input: [f"--together={path}" for path in input.get("together", [])],
+        together=lambda w, input: [f"--together={path}" for path in input.together],
     shell:
         r"""
         xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
@@ -138,7 +138,12 @@ rule train_many:
     conda:
         "../envs/xlgrid.yaml"
     resources:
-        **job(runtime=720, gpu=SETTINGS.gpus),
+        # Activations of all runs are in memory at once.
+        **job(
+            mem_mb=lambda w, attempt: (8000 + 1000 * len(plans.product(RunGroup, w).runs(study(w)))) * attempt,
+            runtime=720,
+            gpu=SETTINGS.gpus,
+        ),
     params:
         recipes=setting("recipes", RunGroup),
         encoder=subpath(input.encoder, parent=True),

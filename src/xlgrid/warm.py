@@ -4,6 +4,7 @@ The workers of the submitit executor run each command in a fork, or evaluations 
 (`xlgrid.cli.serve`).
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
@@ -18,6 +19,8 @@ MODELS = (
     "pyarrow.compute",
     "safetensors.torch",
 )
+# With this variable, torch asks the driver which GPUs there are, and does not initialise CUDA, which no fork could then use.
+_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
 _EXHIBITS = ("xlgrid.plan.load", "xlgrid.exhibits.drawing.plots", "xlgrid.exhibits.drawing.sheet", "seaborn")
 # Command -> the libraries that it imports when it runs.
 LIBRARIES = {
@@ -53,8 +56,15 @@ def warm_up(arguments: Sequence[str], further: Mapping[str, Sequence[str]] = {})
     """
     command = arguments[0] if arguments else ""
     libraries = {**LIBRARIES, **further}.get(command, ())
-    for library in libraries:
-        import_module(library)
+    before = os.environ.get(_NVML)
+    os.environ[_NVML] = "1"
+    try:
+        for library in libraries:
+            import_module(library)
+    finally:
+        # A fork asks CUDA, which also tells whether torch can use the GPU.
+        del os.environ[_NVML]
+        os.environ.update({} if before is None else {_NVML: before})
     if MODELS[0] in libraries:
         # The result is cached, so that the forks do not call git.
         provenance.commit()

@@ -1,6 +1,7 @@
 """What a worker imports ahead is all that a command then needs."""
 
 import json
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -8,8 +9,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+import torch
 from typer.main import get_command
 
+from xlgrid import warm
 from xlgrid.cli.app import app
 from xlgrid.warm import LIBRARIES, warm_up
 
@@ -101,3 +104,16 @@ def test_nothing_imported_ahead_asks_for_a_gpu() -> None:
     warmed = "; ".join(f"warm_up([{command!r}])" for command in LIBRARIES if command != "evaluate")
     script = f"import torch; {refused}; from xlgrid.warm import warm_up; {warmed}"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("before", [None, "0"])
+def test_a_package_may_ask_for_a_gpu_while_it_is_imported(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA is not initialised then, but afterwards torch asks CUDA itself again."""
+    name, seen = "PYTORCH_NVML_BASED_CUDA_CHECK", []
+    monkeypatch.delenv(name, raising=False)
+    if before:
+        monkeypatch.setenv(name, before)
+    monkeypatch.setattr(warm, "import_module", lambda library: seen.append(torch.cuda._nvml_based_avail()))
+    warm_up(["train"])
+    assert seen and all(seen)
+    assert os.environ.get(name) == before

@@ -9,7 +9,7 @@ from workflow import LOCAL, run
 
 from snakemake_executor_plugin_submitit.bundles import Job, Status
 from snakemake_executor_plugin_submitit.resources import Request
-from snakemake_executor_plugin_submitit.usage import Usage
+from snakemake_executor_plugin_submitit.usage import usage
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -20,47 +20,28 @@ def job(rule: str) -> Job:
     return Job(key="", rule=rule, kind="shell", command="", outputs=(f"{rule}.txt", "other.txt"))
 
 
-def test_a_line_has_what_a_job_requested_and_used(tmp_path: Path) -> None:
-    usage = Usage(tmp_path)
+def test_a_line_has_what_a_job_requested_and_used() -> None:
     request = Request(cpus=2, minutes=30, mem_mb=4000, gpus=1)
-    usage.note(job("train"), request, Status("done", 100.0, "host", ended=110.0, cpu_seconds=15.0, memory_mb=900.0))
-    usage.write()
-    assert lines(tmp_path) == [
-        {
-            **{"rule": "train", "output": "train.txt", "state": "done", "cause": None, "time": 110.0, "requeues": 0},
-            **{"seconds": 10.0, "runtime": 30, "memory_mb": 900.0, "mem_mb": 4000, "cpu_seconds": 15.0},
-            **{"cpus": 2, "gpus": 1},
-        }
-    ]
+    status = Status("done", 100.0, "host", ended=110.0, cpu_seconds=15.0, memory_mb=900.0)
+    assert usage(job("train"), request, status) == {
+        **{"rule": "train", "output": "train.txt", "state": "done", "cause": None, "time": 110.0, "requeues": 0},
+        **{"seconds": 10.0, "runtime": 30, "memory_mb": 900.0, "mem_mb": 4000, "cpu_seconds": 15.0},
+        **{"cpus": 2, "gpus": 1},
+    }
 
 
-def test_what_is_not_known_is_null(tmp_path: Path) -> None:
-    """A worker that was killed has measured nothing."""
-    usage = Usage(tmp_path)
-    usage.note(job("a"), Request(), Status("failed", 100.0, "host", cause="out of memory"))
-    usage.write()
-    [line] = lines(tmp_path)
-    assert (line["seconds"], line["memory_mb"], line["cpu_seconds"], line["mem_mb"]) == (None, None, None, None)
+def test_what_is_not_known_is_null() -> None:
+    """A worker that was killed has measured nothing, and one machine limits nothing."""
+    line = usage(job("a"), Request(), Status("failed", 100.0, "host", cause="out of memory"))
+    assert {name for name, value in line.items() if value is None} == {
+        *("seconds", "memory_mb", "cpu_seconds", "mem_mb", "runtime")
+    }
     assert line["cause"] == "out of memory"
 
 
-def test_memory_of_each_core_is_memory_of_the_job(tmp_path: Path) -> None:
-    usage = Usage(tmp_path)
-    usage.note(job("a"), Request(cpus=4, mem_mb_per_cpu=500), Status("done", 100.0, "host", ended=101.0))
-    usage.write()
-    assert lines(tmp_path)[0]["mem_mb"] == 2000
-
-
-def test_lines_are_written_once_and_a_disk_that_is_full_fails_nothing(tmp_path: Path) -> None:
-    usage = Usage(tmp_path)
-    for rule in ("a", "b"):
-        usage.note(job(rule), Request(), Status("done", 100.0, "host", ended=101.0))
-        usage.write()
-        usage.write()
-    assert [line["rule"] for line in lines(tmp_path)] == ["a", "b"]
-    gone = Usage(tmp_path / "gone")
-    gone.note(job("a"), Request(), Status("done", 100.0, "host", ended=101.0))
-    gone.write()
+def test_memory_of_each_core_is_memory_of_the_job() -> None:
+    request = Request(cpus=4, mem_mb_per_cpu=500)
+    assert usage(job("a"), request, Status("done", 100.0, "host", ended=101.0))["mem_mb"] == 2000
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from xlgrid.base.device import default_device
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedModel
 
 # Parameters of mallopt (malloc.h) and their values. With these, the heap never shrinks, and only blocks that are too
 # large for a heap of glibc are mapped one by one.
@@ -52,15 +53,19 @@ def allows(error: BaseException) -> bool:
     return True
 
 
-def repeats(device: "torch.device") -> dict[str, bool]:
+def repeats(device: "torch.device", model: "PreTrainedModel") -> dict[str, bool]:
     """The entry `deterministic` of the record of a training on a GPU: whether all its operations were deterministic. Otherwise another
-    training of the same recipe, or one that was interrupted, gives the same weights only up to rounding."""
+    training of the same recipe, or one that was interrupted, gives the same weights only up to rounding.
+
+    What torch compiles depends on the batches that a process has seen first.
+    """
     import torch
 
     if device.type != "cuda":
         return {}
     strict = torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
-    return {"deterministic": strict}
+    is_compiled = any(module._compiled_call_impl is not None for module in model.modules())
+    return {"deterministic": strict and not is_compiled}
 
 
 def seed_generators(device: "torch.device", seed: int) -> None:

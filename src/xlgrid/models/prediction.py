@@ -16,8 +16,8 @@ from xlgrid.data import batches
 from xlgrid.heads import ALL_HEADS, Head
 from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.tokens import Tokens
-from xlgrid.heads.transfer import on_device
-from xlgrid.models import by_language, padding
+from xlgrid.heads.transfer import follow_notes, on_device
+from xlgrid.models import by_language
 from xlgrid.models.load import has_segments
 from xlgrid.models.precision import arithmetic, autocast
 
@@ -124,15 +124,8 @@ def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Int
     return of_method | by_language.arguments(model, tokens.segments(rows))
 
 
-def place(
-    model: "PreTrainedModel",
-    device: "torch.device",
-    move: "Callable[[PreTrainedModel, torch.device], Any]" = lambda model, device: model.to(device),
-) -> None:
-    """Move a model to a device. On a GPU, its masks of attention follow from what the CPU knows about its batches.
-
-    Args:
-        move: moves it.
+def place(model: "PreTrainedModel", device: "torch.device", move: Any = lambda model, device: model.to(device)) -> None:
+    """Move a model to a device, with `move`. On a GPU, its masks of attention follow from what the CPU knows about its batches.
 
     Raises:
         ValueError: the device has no room for it.
@@ -148,7 +141,7 @@ def place(
             f"torch says: {error}"
         ) from error
     if device.type != "cpu":
-        padding.follow_notes(model)
+        follow_notes(model)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

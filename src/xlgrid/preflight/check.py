@@ -97,7 +97,8 @@ def sample_lines(plan: Plan) -> Iterator[Line]:
     """A line for each setting that needs more training examples than a language has, if their number is known."""
     sizes, problems = DataSizes(plan), dict[tuple[str, str], str]()
     for run in plan.runs:
-        added = plan.study.recipe(*run[1:]).training.added
+        # A setting that lacks nothing without any examples needs no number.
+        added = {key: each for key, each in plan.study.recipe(*run[1:]).training.added.items() if each.lacking(0)}
         for tokens in run.under(plan.study.name).tokens(plan, "train") if added else ():
             with suppress(ValueError):  # The number is not known.
                 examples = sizes.examples(tokens)

@@ -141,7 +141,7 @@ class Run(OfGrids, _RunAxes):
     def inputs(self, plan: "Plan") -> Inputs:
         # A run of a group has the inputs of its training, too, and their changes make it anew.
         group = plan.study.group(self)
-        return {**self.inputs_alone(plan), **({"together": [plan.owned(group).path]} if group else {})}
+        return {**self.inputs_alone(plan), "together": [plan.owned(group).path] if group else []}
 
     def inputs_alone(self, plan: "Plan") -> Inputs:
         """The input files of the run where it trains alone."""

@@ -1,11 +1,12 @@
 """What the jobs of a study have used of the memory and time that they requested, and what to request next time."""
 
+import csv
 import math
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.clock import duration
 from xlgrid.plan.plan import Plan
@@ -13,170 +14,117 @@ from xlgrid.plan.workflow import beginning
 from xlgrid.products import product_of
 from xlgrid.products.product import Product
 from xlgrid.report import ledger
+from xlgrid.report.cost import plain_table
 from xlgrid.report.status import console
 from xlgrid.study.schema import Study
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.table import Table
 
-# A request for next time: so many times the largest use, and so many MB for the process that starts the job; or at least so many
-# minutes. A job that lacked memory or time needs so many times what it had.
+# A request for next time: so many times the most that was used, and so many MB for the process that starts the job; or at least so
+# many minutes. A job that lacked memory or time needs so many times what it had.
 MEMORY, WORKER, TIME, LEAST, LACKED = 1.25, 500, 1.5, 5, 2
 UNKNOWN = "–"
+NUMBERS = ["seconds", "memory_mb", "cpu_seconds", "mem_mb", "runtime", "cpus", "gpus", "requeues"]
 
 
-class Use(NamedTuple):
-    """What a job has requested and used; None for what is not known.
+def read(plan: Plan, folder: str | Path) -> "pd.DataFrame":
+    """What the jobs of a study have requested and used: all attempts in the executor's ledger, and Snakemake's benchmarks of other
+    jobs.
 
-    Attributes:
-        cause: why the job failed, in the executor's words; empty for a job that is done.
-        seconds: wall time, with that of attempts that a time limit cut short.
-        memory: resident memory of the largest process in MB.
-        cpu_seconds: of all processes.
-        mem_mb, runtime, cpus, gpus: what was requested: MB, minutes, cores and GPUs.
-    """
-
-    rule: str
-    output: str
-    cause: str = ""
-    seconds: float | None = None
-    memory: float | None = None
-    cpu_seconds: float | None = None
-    mem_mb: float | None = None
-    runtime: float | None = None
-    cpus: float | None = None
-    gpus: float | None = None
-
-
-def read(plan: Plan, folder: str | Path) -> list[Use]:
-    """What the jobs of a study have used: all attempts in the executor's ledger, and Snakemake's benchmarks of other jobs.
+    The columns are those of the ledger's `usage.jsonl`, such as `rule`, `output` and `cause` (empty for a job that is done); numbers that are
+    not known are NaN. `seconds` includes the attempts that a time limit has cut short.
 
     Args:
         folder: the ledger; it need not exist.
     """
-    uses = [_of_line(line) for line in ledger.lines(f"{folder}/usage.jsonl")]
-    uses = [use for use in uses if use.output.startswith(f"results/{plan.study.name}/")]
-    known = {product.job(plan.study) for use in uses if (product := product_of(use.output))}
+    import pandas as pd
+
+    of_study = f"results/{plan.study.name}/"
+    jobs = [line for line in ledger.lines(f"{folder}/usage.jsonl") if str(line.get("output")).startswith(of_study)]
+    known = {product.job(plan.study) for job in jobs if (product := product_of(str(job["output"])))}
     for product in plan.products:
-        if product.study != plan.study.name or product.job(plan.study) in known:
-            continue
-        try:
-            names, values = Path(product.benchmark(plan.study).path).read_text(encoding="utf-8").splitlines()[:2]
-        except (OSError, ValueError):
-            continue
-        measured = dict(zip(names.split("\t"), values.split("\t"), strict=False))
-        numbers = [_number(measured.get(name)) for name in ("s", "max_rss", "cpu_time")]
-        uses.append(Use(_rule(product, plan.study), product.path, "", *numbers))
-    return uses
-
-
-def _of_line(line: dict[str, Any]) -> Use:
-    rule, output, cause = (str(line.get(name) or "") for name in ("rule", "output", "cause"))
-    names = ("seconds", "memory_mb", "cpu_seconds", "mem_mb", "runtime", "cpus", "gpus")
-    use = Use(rule, output, cause, *(_number(line.get(name)) for name in names))
-    requeues = _number(line.get("requeues"))
-    if not (requeues and use.seconds is not None and use.runtime is not None):
-        return use
+        # The report and the summary of a study have no benchmark.
+        name = product.job(plan.study)
+        if product.study == plan.study.name and name not in known and "/" in name:
+            with suppress(OSError), open(product.benchmark(plan.study).path, encoding="utf-8", newline="") as file:
+                for measured in csv.DictReader(file, delimiter="\t"):
+                    about = {"rule": _rule(product, plan.study), "output": product.path}
+                    names = {"seconds": "s", "memory_mb": "max_rss", "cpu_seconds": "cpu_time"}
+                    jobs.append(about | {name: measured.get(column) for name, column in names.items()})
+    frame = pd.DataFrame(jobs, columns=["rule", "output", "cause", *NUMBERS])
+    frame["cause"] = frame["cause"].where(frame["cause"].notna(), "")
+    frame[NUMBERS] = frame[NUMBERS].apply(pd.to_numeric, errors="coerce")
+    requeues = frame["requeues"].fillna(0)
+    frame["seconds"] += 60 * frame["runtime"].fillna(0) * requeues
     # The worker has measured the last attempt alone.
-    return use._replace(seconds=use.seconds + 60 * use.runtime * requeues, cpu_seconds=None)
-
-
-def _number(value: object) -> float | None:
-    """A finite number, from JSON or from the text of a benchmark; None for anything else."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
+    frame["cpu_seconds"] = frame["cpu_seconds"].where(requeues == 0)
+    return frame
 
 
 def _rule(product: Product, study: Study) -> str:
     """The rule that makes a product in a study."""
     path = product.path.removeprefix(f"results/{study.name}")
-    rules = [
-        (len(begin), rule)
-        for rule, begins in product.makers(study).items()
-        for begin in begins
-        if re.match(beginning([begin]), path)
-    ]
-    return max(rules)[1] if rules else product.rules[0]
+    begins = [(len(begin), rule, begin) for rule, begins in product.makers(study).items() for begin in begins]
+    fitting = [(length, rule) for length, rule, begin in begins if re.match(beginning([begin]), path)]
+    return max(fitting)[1] if fitting else product.rules[0]
 
 
-def by_rule(uses: Sequence[Use]) -> dict[str, list[Use]]:
-    """Rule -> the uses of its jobs."""
-    rules: dict[str, list[Use]] = defaultdict(list)
-    for use in uses:
-        rules[use.rule].append(use)
-    return rules
+def unused(used: "pd.Series[float]", requested: "pd.Series[float]") -> str:
+    """The share of what jobs requested that they did not use, over the jobs of which both are known."""
+    known = used.notna() & (requested > 0)
+    return f"{1 - used[known].sum() / requested[known].sum():.0%}" if known.any() else UNKNOWN
 
 
-def unused(pairs: Sequence[tuple[float | None, float | None]]) -> float | None:
-    """The share of what was requested that was not used, over the jobs of which both are known.
-
-    Args:
-        pairs: what each job has used and requested.
-    """
-    known = [(used, requested) for used, requested in pairs if used is not None and requested]
-    return 1 - sum(used for used, _ in known) / sum(requested for _, requested in known) if known else None
-
-
-def advice(uses: Sequence[Use]) -> dict[str, str]:
+def advice(jobs: "pd.DataFrame") -> dict[str, str]:
     """`mem_mb` and `runtime` (in minutes) to request for the jobs of a rule, as far as their use is known.
 
     As in the rules of xlgrid, the memory grows with the attempt.
     """
-    done = {use.output for use in uses if not use.cause}
-    lacking = [use for use in uses if use.output not in done]
-    memory = [MEMORY * use.memory + WORKER for use in uses if use.memory is not None]
+    lacking = jobs[~jobs["output"].isin(jobs.loc[jobs["cause"] == "", "output"])]
     # The cause may be the memory of a GPU; then the request is larger than needed, and not too small.
-    memory += [LACKED * use.mem_mb for use in lacking if use.cause == "out of memory" and use.mem_mb]
-    minutes = [TIME * use.seconds / 60 for use in uses if use.seconds is not None]
-    minutes += [LACKED * use.runtime for use in lacking if use.cause == "timeout" and use.runtime]
-    asked = {"mem_mb": f"{100 * math.ceil(max(memory) / 100)} * attempt"} if memory else {}
-    return asked | ({"runtime": f"{max(LEAST, math.ceil(max(minutes)))}"} if minutes else {})
+    memory = [
+        MEMORY * jobs["memory_mb"].max() + WORKER,
+        LACKED * lacking[lacking["cause"] == "out of memory"]["mem_mb"].max(),
+    ]
+    minutes = [TIME * jobs["seconds"].max() / 60, LACKED * lacking[lacking["cause"] == "timeout"]["runtime"].max()]
+    asked = {}
+    if known := [value for value in memory if not math.isnan(value)]:
+        asked["mem_mb"] = f"{100 * math.ceil(max(known) / 100)} * attempt"
+    if known := [value for value in minutes if not math.isnan(value)]:
+        asked["runtime"] = f"{max(LEAST, math.ceil(max(known)))}"
+    return asked
 
 
-def tables(rules: dict[str, list[Use]]) -> Iterator["Table"]:
+def tables(jobs: "pd.DataFrame") -> Iterator["Table"]:
     """A table of the memory of each rule, and one of its time, cores and GPUs."""
-    from rich import box
-    from rich.table import Table
-
-    spread = ("median", "95 %", "most", "asked", "unused")
-    for head in (("memory in MB", "jobs", "failed", *spread), ("time", *spread, "cores unused", "GPUs asked")):
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-        for number, column in enumerate(head):
-            table.add_column(column, no_wrap=True, justify="right" if number else "left")
-        for rule, uses in rules.items():
-            if "jobs" in head:
-                failed = sum(bool(use.cause) for use in uses)
-                row = [
-                    f"{len(uses):,}",
-                    f"{failed:,}",
-                    *_spread([(use.memory, use.mem_mb) for use in uses], "{:,.0f}".format),
-                ]
-            else:
-                row = _spread([(use.seconds, use.runtime and 60 * use.runtime) for use in uses], duration)
-                cores = [(use.cpu_seconds, use.cpus and use.seconds and use.cpus * use.seconds) for use in uses]
-                gpus = sorted({use.gpus for use in uses if use.gpus is not None})
-                row += [_percent(unused(cores)), " to ".join(f"{number:.0f}" for number in gpus) or UNKNOWN]
-            table.add_row(rule, *row)
-        yield table
+    spread = ["median", "95 %", "most", "asked", "unused"]
+    memory = plain_table(["memory in MB", "jobs", "failed", *spread], 1)
+    time = plain_table(["time", *spread, "cores unused", "GPUs asked"], 1)
+    for rule, of_rule in jobs.groupby("rule", sort=False):
+        counts = f"{len(of_rule):,}", f"{(of_rule['cause'] != '').sum():,}"
+        memory.add_row(str(rule), *counts, *_spread(of_rule["memory_mb"], of_rule["mem_mb"], "{:,.0f}".format))
+        cores = unused(of_rule["cpu_seconds"], of_rule["cpus"] * of_rule["seconds"])
+        gpus = _range(of_rule["gpus"], "{:.0f}".format)
+        time.add_row(str(rule), *_spread(of_rule["seconds"], 60 * of_rule["runtime"], duration), cores, gpus)
+    yield from (memory, time)
 
 
-def _spread(pairs: Sequence[tuple[float | None, float | None]], text: Callable[[float], str]) -> list[str]:
-    """Median, 95th percentile and largest of what was used, the range of what was requested, and the share that was not used."""
-    import numpy as np
-
-    used = [used for used, _ in pairs if used is not None]
-    requested = {requested for _, requested in pairs if requested}
+def _spread(used: "pd.Series[float]", requested: "pd.Series[float]", text: Callable[[Any], str]) -> list[str]:
+    """Median, 95th percentile and most of what was used, the range of what was requested, and the share that was not used."""
     # Each is the use of a job, and not a mean of two.
-    shown = np.quantile(used, [0.5, 0.95, 1], method="inverted_cdf").tolist() if used else []
-    ends = dict.fromkeys(text(end(requested)) for end in (min, max)) if requested else {}
-    return [*(map(text, shown) if used else [UNKNOWN] * 3), " to ".join(ends) or UNKNOWN, _percent(unused(pairs))]
+    shown = (
+        [used.dropna().sort_values().iloc[math.ceil(share * used.count()) - 1] for share in (0.5, 0.95, 1)]
+        if used.count()
+        else []
+    )
+    return [*(map(text, shown) if shown else [UNKNOWN] * 3), _range(requested, text), unused(used, requested)]
 
 
-def _percent(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{share:.0%}"
+def _range(values: "pd.Series[float]", text: Callable[[Any], str]) -> str:
+    """The least and the largest of the values that are known, or the only one."""
+    return " to ".join(dict.fromkeys(map(text, (values.min(), values.max())))) if values.count() else UNKNOWN
 
 
 def show(plan: Plan, folder: str | Path) -> None:
@@ -185,30 +133,30 @@ def show(plan: Plan, folder: str | Path) -> None:
     Args:
         folder: the executor's ledger.
     """
-    terminal, uses = console(), read(plan, folder)
-    if not uses:
+    terminal, jobs = console(), read(plan, folder)
+    if jobs.empty:
         terminal.print(f"No job of {plan.study.name} has been measured: run it, or some of its jobs.")
         return
-    rules = by_rule(uses)
-    for table in tables(rules):
+    for table in tables(jobs):
         terminal.print(table)
     lines = ["set-resources:"]
-    for rule, asked in ((rule, advice(of_rule)) for rule, of_rule in rules.items()):
+    for rule, of_rule in jobs.groupby("rule", sort=False):
+        asked = advice(of_rule)
         lines += [f"  {rule}:", *(f"    {name}: {value}" for name, value in asked.items())] if asked else []
-    terminal.print(*notes(uses), "", *lines, sep="\n", soft_wrap=True, markup=False)
+    terminal.print(*notes(jobs), "", *lines, sep="\n", soft_wrap=True, markup=False)
 
 
-def notes(uses: Sequence[Use]) -> Iterator[str]:
+def notes(jobs: "pd.DataFrame") -> Iterator[str]:
     """Sentences about what the tables do not have, and how the lines for a profile follow from them."""
-    if free := sum(use.runtime is None for use in uses):
+    if free := jobs["runtime"].isna().sum():
         yield (
-            f"{free:,} of {len(uses):,} jobs have no request: on one machine, none is limited; and of jobs of other executors than submitit, "
-            "Snakemake's benchmarks have only the use."
+            f"{free:,} of {len(jobs):,} jobs have no request: on one machine, none is limited; and of jobs of other executors than "
+            "submitit, Snakemake's benchmarks have only the use."
         )
-    if unmeasured := sum(use.memory is None for use in uses):
+    if unmeasured := jobs["memory_mb"].isna().sum():
         yield f"The memory of {unmeasured:,} jobs is not known, such as that of a job that was killed with its worker."
     yield "Memory is that of the largest process of a job. What jobs use of a GPU is not recorded: see `nvidia-smi` on its node."
     yield (
-        f"Next time, in a profile (memory: {MEMORY:g} times the most, and {WORKER} MB for the process that starts the job; runtime: {TIME:g} times "
-        f"the most, at least {LEAST} minutes; {LACKED} times the request of a job that lacked one of them):"
+        f"Next time, in a profile (memory: {MEMORY:g} times the most, and {WORKER} MB for the process that starts the job; runtime: "
+        f"{TIME:g} times the most, at least {LEAST} minutes; {LACKED} times the request of a job that lacked one of them):"
     )

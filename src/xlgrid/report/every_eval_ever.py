@@ -117,9 +117,8 @@ def _result(plan: Plan, cell: Cell, record: Record, name: str) -> Record:
     repository = data and data.under(plan.study.name).repository(plan.study)
     source: Record = {"dataset_name": cell.task, "source_type": "other", "additional_details": {"data": path or "text"}}
     if repository:
-        about = {"revision": repository.revision, "language": str(cell.target)}
-        source = {"dataset_name": cell.task, "source_type": "hf_dataset", "hf_repo": repository.name}
-        source |= {"hf_split": "test", "samples_number": record["n"], "additional_details": about}
+        source |= {"source_type": "hf_dataset", "hf_repo": repository.name, "samples_number": record["n"]}
+        source["additional_details"] |= {"revision": repository.revision}
     main = record["metric"]
     details = {"n": str(record["n"]), "cell": cell.path}
     if name in record.get("chance", {}):

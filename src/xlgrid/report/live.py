@@ -5,10 +5,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from xlgrid.base.files import write_text
 from xlgrid.plan.load import load_plan, named
@@ -20,29 +21,10 @@ from xlgrid.report.trainings import Training, curves
 
 # The least seconds between two writes of `xlgrid status --page --watch`, and the most of a processor that writing takes.
 SECONDS, SHARE = 60, 0.02
-# The most trainings with a curve, troubles, and matrices that are unfolded.
-TRAININGS, TROUBLES, UNFOLDED = 60, 40, 12
+# The most troubles that are shown, and matrices that are unfolded.
+TROUBLES, UNFOLDED = 40, 12
 # Width and height of the drawing of a curve.
 WIDTH, HEIGHT = 240.0, 48.0
-
-
-class Matrix(NamedTuple):
-    """The sources and targets of a task, encoder and method.
-
-    Attributes:
-        rows: each source, and for each target the text and the state of its entry; None for an entry that is not planned.
-        done, planned: numbers of cells.
-        note: the numbers of cells in other states, in words.
-        is_unfolded: whether a reader sees it at once, because its cells are under way.
-    """
-
-    name: str
-    targets: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[tuple[str, str] | None]]]
-    done: int
-    planned: int
-    note: str
-    is_unfolded: bool
 
 
 def render(overview: Overview, folder: Path, seconds: float = 0, note: str = "") -> str:
@@ -53,7 +35,6 @@ def render(overview: Overview, folder: Path, seconds: float = 0, note: str = "")
         seconds: a browser loads the page again after so many; 0 for never.
         note: who writes the page, and until when.
     """
-    troubles = [*status.troubles(overview, together=True)]
     trainings = sorted(overview.trainings, key=lambda training: (-training.share, training.name))
     report = Path(Report(overview.study).path)
     return _template().render(
@@ -62,12 +43,12 @@ def render(overview: Overview, folder: Path, seconds: float = 0, note: str = "")
         # The time that is left has a box of its own.
         totals=[line for line in status.totals(overview).plain.splitlines() if line != overview.left],
         beginning=[] if overview.has_begun else status.beginning(overview),
-        counts=[(kind, [*states.values()].count("done"), len(states)) for kind, states in _axes(overview)],
-        troubles=troubles[:TROUBLES],
-        more_troubles=len(troubles) - TROUBLES,
-        trainings=[(training, *_drawing(training)) for training in trainings[:TRAININGS]],
-        more_trainings=len(trainings) - TRAININGS,
-        matrices=[*_matrices(overview)],
+        counts=[(kind, Counter(getattr(overview, kind).values())) for kind in ("cells", "runs")],
+        troubles=[*status.troubles(overview, together=True)],
+        most=TROUBLES,
+        trainings=[(training, *_drawing(training)) for training in trainings],
+        matrices=_matrices(overview),
+        unfolded=UNFOLDED,
         link=lambda path: os.path.relpath(path, folder),
         report=report if report.exists() else None,
         again=seconds and round(seconds),
@@ -84,31 +65,21 @@ def _template() -> Any:
     return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True).get_template("live.html.j2")
 
 
-def _axes(overview: Overview) -> Iterator[tuple[str, Mapping[Any, str]]]:
-    yield "cells", overview.cells
-    yield "runs", overview.runs
+def _matrices(overview: Overview) -> list[tuple[Any, ...]]:
+    """For each task, encoder and method, those whose cells are under way first: its name; the numbers of cells in each state;
+    its sources and targets; and for each source and target, the text and the state of the entry."""
+    matrices = []
+    for names, cells in status.by_method(overview).items():
+        counts = Counter(state for states in cells.values() for state in states)
+        entries = {place: (status.entry(states)[0], _state(states)) for place, states in cells.items()}
+        matrices.append((" · ".join(names), counts, *status.axes(cells), entries))
+    return sorted(matrices, key=lambda matrix: matrix[1].keys() <= {"done", "waiting"})
 
 
-def _matrices(overview: Overview) -> Iterator[Matrix]:
-    unfolded = 0
-    for names, entries in status.by_method(overview).items():
-        sources, targets = status.axes(entries)
-        states = [state for each in entries.values() for state in each]
-        counts = {state: number for state in status.STATES if (number := states.count(state))}
-        rows = [
-            (source, [_entry(entries[place]) if (place := (source, target)) in entries else None for target in targets])
-            for source in sources
-        ]
-        others = ", ".join(f"{number:,} {state}" for state, number in counts.items() if state != "done")
-        is_unfolded = counts.keys() not in ({"done"}, {"waiting"}) and unfolded < UNFOLDED
-        unfolded += is_unfolded
-        yield Matrix(" · ".join(names), targets, rows, counts.get("done", 0), len(states), others, is_unfolded)
-
-
-def _entry(states: list[str]) -> tuple[str, str]:
-    """The text and the state of an entry; the state `part` if some of its seeds are done, and the others wait."""
+def _state(states: list[str]) -> str:
+    """The state of an entry: the one that needs a look most, or `part` if some seeds are done, and the others wait."""
     state = next(state for state in status.STATES if state in states)
-    return status.entry(states)[0], "part" if state == "waiting" and "done" in states else state
+    return "part" if state == "waiting" and "done" in states else state
 
 
 def _drawing(training: Training) -> tuple[str, dict[str, str]]:
@@ -116,15 +87,11 @@ def _drawing(training: Training) -> tuple[str, dict[str, str]]:
     texts, lines = [], {}
     for name, curve in curves(training.log).items():
         values = [*curve.values()]
-        if not values:
-            continue
-        texts.append(f"{name} {values[0]:.2f}" + (f" → {values[-1]:.2f}" if len(values) > 1 else ""))
-        low, span = min(values), max(values) - min(values) or 1.0
+        texts += [f"{name} {values[0]:.2f}" + (f" → {values[-1]:.2f}" if len(values) > 1 else "")] if values else []
         if len(values) > 1 and training.steps:
-            lines[name] = " ".join(
-                f"{WIDTH * step / training.steps:.1f},{HEIGHT * (1 - (value - low) / span):.1f}"
-                for step, value in curve.items()
-            )
+            low, span = min(values), max(values) - min(values) or 1.0
+            points = [(step / training.steps, 1 - (value - low) / span) for step, value in curve.items()]
+            lines[name] = " ".join(f"{WIDTH * x:.1f},{HEIGHT * y:.1f}" for x, y in points)
     return ", ".join(texts), lines
 
 
@@ -197,12 +164,7 @@ def follow(pages: Mapping[Path, Plan], seconds: int = SECONDS, head: int | None 
             time.sleep(0.5)
 
 
-def main(head: str, seconds: str, *studies: str) -> None:
-    """Write the page of each study in its results while the process `head` lives."""
-    os.nice(19)
-    plans = [load_plan(study) for study in studies]
-    follow({page_of(plan): plan for plan in plans}, int(seconds), int(head))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    os.nice(19)
+    plans = map(load_plan, sys.argv[3:])
+    follow({page_of(plan): plan for plan in plans}, seconds=int(sys.argv[2]), head=int(sys.argv[1]))

@@ -18,7 +18,7 @@ from xlgrid.data.checkpoints import LAYER_COUNTS, first_layers
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.published import HUB, InFolder, Obtained, OnHub
 from xlgrid.data.tokenizer import FolderTokenizer, HubTokenizer, TokenizerEntry, TrainedTokenizer
-from xlgrid.heads import Head
+from xlgrid.heads import ALL_HEADS, Head
 from xlgrid.heads.families import ADDED, MODULES
 from xlgrid.heads.probe import head_problem, type_problem
 from xlgrid.languages.sources import NONE, Source, Target
@@ -421,6 +421,9 @@ class TrainedEncoder(EncoderEntry):
         for setting, problem in self.refused.items():
             if setting in self.training:
                 raise ValueError(f"training: {problem}")
+        head = ALL_HEADS.find("mlm")
+        for problem in filter(None, (setting.misfit(head) for setting in self.pretraining.added.values())):
+            raise ValueError(f"training: {problem}")
         for given, default in (("batch_tokens", "batch_size"), ("epochs", "steps")):
             if given in self.training and default not in self.training:
                 raise ValueError(

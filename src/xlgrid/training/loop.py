@@ -219,6 +219,8 @@ class Loop:
         first_token.read_first_token(self.model, self.head)
         prediction.place(self.model, self.device)
         self.method.begin(self.model)
+        for setting in self.settings.added.values():
+            setting.complete(self.model)
 
     def _choose_weights(self, is_resized: bool) -> None:
         """Choose the parameters that train.
@@ -647,7 +649,7 @@ class Loop:
             },
             "processes": self.processes.count,
             **prediction.circumstances(self.device),
-            **repeats(self.device),
+            **repeats(self.device, self.model),
             **packages(self.recipe, self.head.name),
             **self.clock.read(),
         }

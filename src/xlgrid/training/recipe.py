@@ -26,6 +26,7 @@ from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods.variants import settings_of
+from xlgrid.training.compiled import Compile
 from xlgrid.training.grouping import Together
 from xlgrid.training.new_head import LmHead
 from xlgrid.training.samples import Balanced, Examples, Shots
@@ -39,7 +40,13 @@ PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 # The fields that are names of a study. A task, an encoder or a method is what its files and settings are, not its name.
 NAMES = ("study", "task", "encoder", "method")
 
-SETTINGS: dict[str, type[Setting]] = {"examples": Examples, "shots": Shots, "balanced": Balanced, "together": Together}
+SETTINGS: dict[str, type[Setting]] = {
+    "examples": Examples,
+    "shots": Shots,
+    "balanced": Balanced,
+    "together": Together,
+    "compile": Compile,
+}
 ALL_SETTINGS = Extensible[type[Setting]](
     "setting of training",
     "xlgrid.training",

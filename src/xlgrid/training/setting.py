@@ -79,6 +79,9 @@ class Setting(BaseModel):
             ValueError: the setting does not fit this model.
         """
 
+    def complete(self, model: "PreTrainedModel") -> None:
+        """Change how a model computes, in place. It is on its device, and has all weights with which training begins."""
+
     def pool(self, tokens: "Tokens", training: Any, seed: int) -> Ints:
         """The rows of the training examples that the training uses. Without any, the training has no steps.
 

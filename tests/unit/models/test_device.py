@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 
 from xlgrid.models.device import allows, repeats, seed_generators, training_device
 
+MODEL: Any = torch.nn.Linear(2, 2)
 # The pages that the system adds to a process in ten rounds of allocating and freeing 24 MB, after a first round.
 PAGES = """
 import resource, sys
@@ -57,18 +59,26 @@ def test_a_gpu_trains_with_deterministic_algorithms_alone_and_plans_no_attention
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
     assert not torch.utils.deterministic.fill_uninitialized_memory
     assert not torch.backends.cuda.cudnn_sdp_enabled()
-    assert repeats(torch.device("cuda")) == {"deterministic": True}
+    assert repeats(torch.device("cuda"), MODEL) == {"deterministic": True}
 
 
 @pytest.mark.usefixtures("gpu")
 def test_an_operation_without_a_deterministic_algorithm_is_allowed_and_the_record_says_so() -> None:
     training_device(strict=True)
     assert not allows(RuntimeError("CUDA error: an illegal memory access was encountered"))
-    assert repeats(torch.device("cuda")) == {"deterministic": True}
+    assert repeats(torch.device("cuda"), MODEL) == {"deterministic": True}
     lacking = "cumsum_cuda_kernel does not have a deterministic implementation, but you set 'torch.use_determin"
     assert allows(RuntimeError(lacking))
-    assert repeats(torch.device("cuda")) == {"deterministic": False}
-    assert repeats(torch.device("cpu")) == {}, "the records of a CPU are as they were"
+    assert repeats(torch.device("cuda"), MODEL) == {"deterministic": False}
+    assert repeats(torch.device("cpu"), MODEL) == {}, "the records of a CPU are as they were"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_model_that_torch_compiles_is_not_said_to_repeat() -> None:
+    training_device(strict=True)
+    model: Any = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    model[0].compile()
+    assert repeats(torch.device("cuda"), model) == {"deterministic": False}
 
 
 @pytest.mark.parametrize("seed", [0, 17, 2**64 - 1])

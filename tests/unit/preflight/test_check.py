@@ -13,6 +13,7 @@ from study_fixture import TEXT, write
 from xlgrid.methods import ALL_METHODS, Method
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
+from xlgrid.plan.sizes import DataSizes
 from xlgrid.preflight import State
 from xlgrid.preflight.check import claim_lines, disk_line, exhibit_lines, method_lines, sample_lines, study_lines
 from xlgrid.preflight.files import materials
@@ -54,6 +55,14 @@ def test_samples_that_are_larger_than_the_data_are_a_problem(examples: int, tmp_
     lines = [*sample_lines(load_plan(write(tmp_path, study)))]
     assert [line.state for line in lines] == [State.PROBLEM] * (examples > 72), lines
     assert all(line.thing == "examples" and "there are 72: lower the number" in line.text for line in lines)
+
+
+def test_data_are_not_counted_for_a_setting_that_needs_no_number_of_examples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = TEXT.replace("training:", "training:\n  - {when: {method: bitfit}, set: {together: 4}}", 1)
+    monkeypatch.setattr(DataSizes, "examples", lambda *_: pytest.fail("reads the number of examples"))
+    assert not [*sample_lines(load_plan(write(tmp_path, study)))]
 
 
 class Broken(Method):

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from hypothesis import given
@@ -15,7 +17,7 @@ from typer.testing import CliRunner
 from xlgrid.cli.app import app
 from xlgrid.plan.load import load_plan
 from xlgrid.report import ledger
-from xlgrid.report.efficiency import Use, advice, read, tables, unused
+from xlgrid.report.efficiency import NUMBERS, advice, read, tables, unused
 
 pytestmark = pytest.mark.usefixtures("tiny_project")
 
@@ -32,8 +34,14 @@ def record(**entries: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def uses() -> list[Use]:
-    return read(load_plan("tiny"), ledger.FOLDER)
+def uses() -> list[dict[str, Any]]:
+    """The rows of `read`, without what is not known."""
+    rows = read(load_plan("tiny"), ledger.FOLDER).to_dict("records")
+    return [{str(name): value for name, value in row.items() if not pd.isna(value)} for row in rows]
+
+
+def job(output: str = "a", cause: str = "", **numbers: float) -> dict[str, Any]:
+    return {"rule": "train", "output": output, "cause": cause, **dict.fromkeys(NUMBERS, np.nan), **numbers}
 
 
 def ask() -> str:
@@ -42,26 +50,27 @@ def ask() -> str:
     return result.output
 
 
-def rows(*of_rule: Use) -> list[list[str]]:
+def rows(*jobs: dict[str, Any]) -> list[list[str]]:
     """The row of memory and the row of time, without the rule."""
-    return [[next(iter(column.cells)) for column in table.columns][1:] for table in tables({"train": [*of_rule]})]
+    return [[next(iter(column.cells)) for column in table.columns][1:] for table in tables(pd.DataFrame(jobs))]  # type: ignore[misc]
 
 
 def test_the_ledger_has_what_a_job_requested_and_used() -> None:
     record()
-    assert uses() == [Use("train", RUN.path, "", 90, 2000, 45, 8000, 60, 2, 1)]
+    assert uses() == [{"rule": "train", "output": RUN.path, **MEASURED, **REQUESTED, "cause": ""}]
 
 
 def test_each_attempt_counts_and_jobs_of_other_studies_do_not() -> None:
     record(cause="out of memory", state="failed", memory_mb=None, seconds=None)
     record()
     record(output="results/tiny-2/runs/x")
-    assert [use.cause for use in uses()] == ["out of memory", ""]
+    assert [use["cause"] for use in uses()] == ["out of memory", ""]
 
 
 def test_time_limits_that_a_training_has_reached_are_part_of_its_time() -> None:
     record(requeues=2)
-    assert (uses()[0].seconds, uses()[0].cpu_seconds) == (90 + 2 * 3600, None)
+    [use] = uses()
+    assert use["seconds"] == 90 + 2 * 3600 and "cpu_seconds" not in use
 
 
 def test_a_line_that_is_only_half_written_is_left_out() -> None:
@@ -76,11 +85,11 @@ def test_benchmarks_tell_the_use_of_jobs_that_the_ledger_does_not_have() -> None
     folder = "results/tiny/benchmarks/runs/ner/tiny/full-ft"
     for source in ("qa1", "qa2"):
         write(f"{folder}/{source}/seed1.tsv", f"{BENCHMARK}4.50\t0:00:04\t426.25\t1\t1\t1\t1\t1\t1\t4.25\n")
-    train = [use for use in uses() if use.rule == "train"]
-    assert [(use.output.split("/")[6], use.seconds, use.memory, use.cpu_seconds, use.mem_mb) for use in train] == [
-        ("qa1", 90, 2000, 45, 8000),
-        ("qa2", 4.5, 426.25, 4.25, None),
-    ]
+    train = {use["output"].split("/")[6]: use for use in uses() if use["rule"] == "train"}
+    assert train.keys() == {"qa1", "qa2"} and train["qa1"]["mem_mb"] == 8000
+    assert {name: train["qa2"].get(name) for name in (*MEASURED, "mem_mb")} == {
+        **{"seconds": 4.5, "memory_mb": 426.25, "cpu_seconds": 4.25, "cause": "", "mem_mb": None}
+    }
 
 
 def test_a_job_with_several_files_counts_once() -> None:
@@ -93,7 +102,7 @@ def test_a_benchmark_without_a_measurement_is_not_a_measurement_of_zero() -> Non
     """Snakemake writes a dash or `NA` if a job ends before it is looked at."""
     write("results/tiny/benchmarks/text/qa1.tsv", f"{BENCHMARK}0.01\t0:00:00\t-\t-\t-\t-\t-\t-\tNA\tnan\n")
     [use] = uses()
-    assert (use.rule, use.seconds, use.memory, use.cpu_seconds) == ("text", 0.01, None, None)
+    assert (use["rule"], use["seconds"]) == ("text", 0.01) and not use.keys() & {"memory_mb", "cpu_seconds"}
 
 
 @pytest.mark.parametrize(
@@ -103,34 +112,37 @@ def test_a_benchmark_without_a_measurement_is_not_a_measurement_of_zero() -> Non
 def test_the_rule_of_a_benchmark_is_the_one_that_makes_the_file_in_this_study(encoder: str, rule: str) -> None:
     write("studies/tiny.yaml", STUDY.replace("{scratch: {kind: bert, languages: [qa1, qa2, qb1]}}", encoder))
     write("results/tiny/benchmarks/encoders/tiny.tsv", f"{BENCHMARK}1\t0\t100\t1\t1\t1\t1\t1\t1\t1\n")
-    assert [use.rule for use in uses()] == [rule]
+    assert [use["rule"] for use in uses()] == [rule]
 
 
 def test_median_percentile_and_most_are_uses_of_jobs() -> None:
-    of_rule = [Use("train", f"{n}", "", float(n), 100.0 * n, 0.5 * n, 4000, 1, 1, 0) for n in range(1, 21)]
-    memory, time = rows(*of_rule)
+    requested = {"mem_mb": 4000, "runtime": 1, "cpus": 1, "gpus": 0}
+    jobs = [job(seconds=n, memory_mb=100 * n, cpu_seconds=n / 2, **requested) for n in range(1, 21)]
+    used = [row["seconds"] for row in jobs]
+    assert np.quantile(used, [0.5, 0.95, 1], method="inverted_cdf").tolist() == [10, 19, 20]
+    memory, time = rows(*jobs)
     assert memory == ["20", "0", "1,000", "1,900", "2,000", "4,000", "74%"]
     assert time == ["10.0 s", "19.0 s", "20.0 s", "1 min", "82%", "50%", "0"]
 
 
 def test_requests_that_differ_are_a_range() -> None:
-    of_rule = [Use("train", "a", "", 1.0, 100.0, None, mem_mb) for mem_mb in (8000, 16000)]
-    assert rows(*of_rule)[0][-2] == "8,000 to 16,000"
+    assert rows(*(job(memory_mb=100, mem_mb=mem_mb) for mem_mb in (8000, 16000)))[0][-2] == "8,000 to 16,000"
 
 
 def test_what_is_not_known_is_a_dash() -> None:
-    memory, time = rows(Use("train", "a", "killed"))
+    memory, time = rows(job(cause="killed"))
     assert memory == ["1", "1", *"–––––"] and time == [*"–––––––"]
 
 
 def test_a_job_of_which_one_side_is_not_known_counts_for_no_share() -> None:
-    assert unused([(1.0, 4.0), (None, 8.0), (2.0, None), (2.0, 4.0)]) == 1 - 3 / 8
-    assert unused([(None, 8.0)]) is None
+    used, requested = pd.Series([1, None, 2, 2]), pd.Series([4, 8, None, 4])
+    assert unused(used, requested) == f"{1 - 3 / 8:.0%}"
+    assert unused(used[1:3], requested[1:3]) == "–"
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e5), st.floats(0, 1e6)), min_size=1))
 def test_the_request_has_the_margin_that_is_stated(measured: list[tuple[float, float]]) -> None:
-    asked = advice([Use("train", "a", "", seconds, memory) for seconds, memory in measured])
+    asked = advice(pd.DataFrame([job(seconds=seconds, memory_mb=memory) for seconds, memory in measured]))
     memory, minutes = int(asked["mem_mb"].removesuffix(" * attempt")), int(asked["runtime"])
     most = 1.25 * max(used for _, used in measured) + 500
     assert most <= memory < most + 100
@@ -138,32 +150,32 @@ def test_the_request_has_the_margin_that_is_stated(measured: list[tuple[float, f
     assert longest <= minutes < longest + 1
 
 
-KILLED = Use("train", "a", "out of memory", None, None, None, 8000, 60)
+KILLED = job(cause="out of memory", mem_mb=8000)
 
 
 @pytest.mark.parametrize(
-    ("of_rule", "memory"),
+    ("jobs", "memory"),
     [
         # The worker was killed with its job.
-        ([KILLED, Use("train", "b", "", 1, 1000)], 16000),
+        ([KILLED, job("b", memory_mb=1000)], 16000),
         # The kernel killed the job alone. Other processes may have had the rest of the memory.
-        ([KILLED._replace(memory=5000.0)], 16000),
+        ([KILLED | {"memory_mb": 5000}], 16000),
         # The next attempt of the same job shows what it needs.
-        ([KILLED, Use("train", "a", "", 1, 8800, None, 16000)], 11500),
+        ([KILLED, job(memory_mb=8800, mem_mb=16000)], 11500),
     ],
 )
-def test_a_job_that_lacked_memory_needs_more_than_it_had(of_rule: list[Use], memory: int) -> None:
-    assert advice(of_rule)["mem_mb"] == f"{memory} * attempt"
+def test_a_job_that_lacked_memory_needs_more_than_it_had(jobs: list[dict[str, Any]], memory: int) -> None:
+    assert advice(pd.DataFrame(jobs))["mem_mb"] == f"{memory} * attempt"
 
 
 def test_a_job_that_lacked_time_needs_more_than_it_had() -> None:
-    late = Use("train", "a", "timeout", 3600, None, None, None, 60)
-    assert advice([late]) == {"runtime": "120"}
-    assert advice([late, late._replace(cause="", seconds=3700.0)])["runtime"] == "93"
+    late = job(cause="timeout", seconds=3600, runtime=60)
+    assert advice(pd.DataFrame([late])) == {"runtime": "120"}
+    assert advice(pd.DataFrame([late, job(seconds=3700, runtime=60)]))["runtime"] == "93"
 
 
 def test_nothing_is_asked_of_which_nothing_is_known() -> None:
-    assert advice([Use("train", "a", "killed")]) == {}
+    assert advice(pd.DataFrame([job(cause="killed")])) == {}
 
 
 def test_the_command_ends_with_lines_for_a_profile_and_says_what_is_missing() -> None:

@@ -135,6 +135,7 @@ def test_a_head_is_trained_for_another_encoder() -> None:
         ),
         ({"scratch": {"languages": ["en"]}, "training": {"step": 7}}, "did you mean 'steps'"),
         ({"scratch": {"languages": ["en"]}, "training": {"steps": None}}, "training: `alpha` .* set `steps`"),
+        ({"scratch": {"languages": ["en"]}, "training": {"together": 4}}, "training: .*alone: leave out `together`"),
     ],
 )
 def test_keys_that_do_not_go_together_are_refused(entry: dict[str, Any], problem: str) -> None:

@@ -81,7 +81,7 @@ def test_a_run_without_others_trains_alone(tmp_path: Path) -> None:
     plan = planned(tmp_path, ("seed: [1, 2, 3]", "seed: [1]"), ("source: [en, fr]", "source: [en]"))
     assert groups(plan) == []
     [run] = [run for run in plan.runs if run.method == "bitfit"]
-    assert "together" not in run.inputs(plan)
+    assert not run.inputs(plan)["together"]
 
 
 def test_runs_of_other_methods_are_as_in_a_study_without_groups(tmp_path: Path) -> None:
@@ -138,3 +138,10 @@ def test_a_mistake_is_named(changes: list[tuple[str, str]], words: list[str], tm
     with pytest.raises(ValueError, match=r".+") as error:
         planned(tmp_path, *changes)
     assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_all_runs_have_the_same_names_of_inputs(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    names = {tuple(run.inputs(plan)) for run in plan.runs}
+    assert len(names) == 1
+    assert {len(run.inputs(plan)["together"]) for run in plan.runs} == {0, 1}

@@ -307,6 +307,8 @@ def note_failure(folder: Path, cluster: str, job: Job, cause: str, message: str)
 
 def append(path: Path, entries: list[dict[str, Any]]) -> None:
     """Append a line of JSON for each entry. An error, such as a full disk, is ignored: the lines are for people only."""
+    if not entries:
+        return
     with suppress(OSError):
         # Logs may be cited in it, so a group may read it where the umask allows, but never write.
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -229,9 +229,7 @@ class Dispatcher:
     def fetch(self) -> list[Verdict]:
         """Return the verdicts that have not been fetched yet."""
         with self.lock:
-            verdicts, self.judge.verdicts = self.judge.verdicts, []
-            self.judge.usage.write()
-        return verdicts
+            return self.judge.fetch()
 
     # Questions to the cluster: a round is a generator, which yields calls and is sent their answers.
 

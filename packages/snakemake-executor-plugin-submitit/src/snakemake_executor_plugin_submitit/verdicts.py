@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from operator import ne
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.breaker import Breaker
-from snakemake_executor_plugin_submitit.bundles import Job, Status, note_failure, read_statuses, revoke, silence
+from snakemake_executor_plugin_submitit.bundles import Job, Status, append, note_failure, read_statuses, revoke, silence
 from snakemake_executor_plugin_submitit.clusters.cluster import GONE
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskJob, Tasks, TaskState, Waiting
-from snakemake_executor_plugin_submitit.usage import Usage
+from snakemake_executor_plugin_submitit.usage import usage
 from snakemake_executor_plugin_submitit.worker import tail
 
 
@@ -37,7 +37,7 @@ class Judge:
 
     Attributes:
         verdicts: those that Snakemake has not fetched yet.
-        usage: what jobs have requested and used.
+        used: what jobs have requested and used, as lines that are to be written.
         returned: jobs that failed through no fault of their own, and wait for another task.
         host_failures: by key of a job, how often its host was to blame.
         interruptions: by key of a job, how often a task ended without the job through the job's or nobody's fault.
@@ -57,12 +57,18 @@ class Judge:
         self.ledger, self.max_requeues = ledger, max_requeues
         self.tasks, self.breaker, self.cluster = tasks, breaker, breaker.cluster
         self.submitted, self.recorded = submitted, recorded
-        self.usage = Usage(ledger)
+        self.used: list[dict[str, Any]] = []
         self.returned: list[Waiting] = []
         self.host_failures: dict[str, int] = defaultdict(int)
         self.verdicts: list[Verdict] = []
         self.interruptions: dict[str, int] = defaultdict(int)
         self.durations: dict[str, tuple[int, float]] = {}
+
+    def fetch(self) -> list[Verdict]:
+        """Return the verdicts that have not been fetched yet, and write down what jobs have used."""
+        append(self.ledger / "usage.jsonl", self.used)
+        verdicts, self.verdicts, self.used = self.verdicts, [], []
+        return verdicts
 
     def claim(self, task_job: TaskJob, waiting: Waiting) -> bool:
         """Whether a job that an earlier head submitted serves for the one that Snakemake asks for now."""
@@ -106,7 +112,7 @@ class Judge:
             task_job.state = JobState.ENDED
         elif task_job.state is JobState.CLAIMED:
             if task_job.waiting:
-                self.usage.note(task_job.job, task_job.waiting.request, status)
+                self.used.append(usage(task_job.job, task_job.waiting.request, status))
             if self.is_spared(task_job, status):
                 self.returned.append(self.tasks.return_job(task_job))
                 return

@@ -28,7 +28,7 @@ from torch.nn.functional import dropout as drop
 from torch.nn.functional import linear, pad, scaled_dot_product_attention
 
 from xlgrid.heads.families import BERT, FAMILIES, family_of, layers_of, part
-from xlgrid.heads.transfer import is_full
+from xlgrid.heads.transfer import noted
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -162,7 +162,8 @@ def install(model: "PreTrainedModel", cross: bool) -> None:
 
 def padding_of(*_: Any, attention_mask: Tensor | None = None, **ignored: Any) -> Tensor | None:
     """The padding of a batch as it is, [B, L], in place of a mask of attention; None for a batch without padding."""
-    return None if attention_mask is None or is_full(attention_mask) else attention_mask
+    is_full = attention_mask is None or (attention_mask.all() if (known := noted(attention_mask)) is None else known)
+    return None if is_full else attention_mask
 
 
 def layers(model: "PreTrainedModel") -> list[Any]:
