@@ -277,7 +277,7 @@ class Exhibit(Strict):
             _LOG.warning("%s: %s", name, problem)
         write_text(f"{stem}.md", printing.markdown(sheet))
         in_latex = replace(rendering.in_latex or sheet, labels=labels)
-        write_text(f"{stem}.tex", latex(in_latex, name, self.latex, place, picture=drawn))
+        write_text(f"{stem}.tex", latex(in_latex, name, self.latex, None if drawn else place, picture=drawn))
         # This file is written last, because it marks the exhibit as complete.
         write_text(f"{stem}.csv", rendering.csv)
 
