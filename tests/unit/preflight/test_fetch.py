@@ -34,7 +34,9 @@ def test_tables_of_pairs_are_fetched_or_named_to_the_person_who_has_to_get_them(
     plan = plan_of(pairs=tables, downloads=downloads)
     assert targets(plan) == [TOKENIZER, ENCODER, "near.csv"]
     [line] = by_hand(plan)
-    assert line.startswith("not fetched: pairs far: there is no file far.csv") and line.endswith("run `xlgrid distances`")
+    assert line.startswith("not fetched: pairs far: there is no file far.csv") and line.endswith(
+        "run `xlgrid distances`"
+    )
 
 
 def test_the_command_names_files_only(plan_of: Callable[..., Plan]) -> None:

@@ -34,7 +34,9 @@ seeds = st.integers(0, 10**9)
 
 @given(st.builds(Cell, names, names, names, names, sources, targets, seeds))
 def test_a_cell_comes_back_from_its_path(cell: Cell) -> None:
-    assert Cell.parse(cell.path) == Cell.of_file(Path(cell.path)) == Cell.of_file(Path("/else/where", cell.path)) == cell
+    assert (
+        Cell.parse(cell.path) == Cell.of_file(Path(cell.path)) == Cell.of_file(Path("/else/where", cell.path)) == cell
+    )
 
 
 @pytest.mark.parametrize("path", ["cell.json", "s/t/e/m/en/de/1", "results/s/cells/t/e/m/en/de/seedx.json"])

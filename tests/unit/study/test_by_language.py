@@ -95,7 +95,7 @@ def test_names_of_languages_that_an_extending_study_leaves_out_go_unused(hub: st
     narrowed = load_plan("one").study
     assert narrowed.encoders["mono.en"].repository and "mono.sw" not in narrowed.encoders
     Path("studies/one.yaml").write_text("extends: s\nencoders: {mono: {names: {sw2: c}}}\n")
-    with pytest.raises(ValueError, match="encoders.mono.names: .*sw2"):
+    with pytest.raises(ValueError, match=r"encoders.mono.names: .*sw2"):
         load_plan("one")
 
 
