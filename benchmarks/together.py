@@ -101,7 +101,7 @@ def measure(arguments: argparse.Namespace, folder: Path, runs: int) -> tuple[flo
 
     ways = steps(singles, one_by_one), steps(members, group.advance)
     for way in ways:
-        seconds(way, 2)
+        seconds(way, arguments.warm)
     times = [[seconds(way, arguments.steps) for way in ways] for _ in range(arguments.rounds)]
     alone, together = (
         1000 * statistics.median(row[at] for row in times) / arguments.steps / runs for at in range(len(ways))
@@ -117,6 +117,9 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--warm", type=int, default=30, help="steps before, until memory of freed arrays serves new ones"
+    )
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()

@@ -79,9 +79,10 @@ def trace(
     column: Annotated[list[str] | None, typer.Option(help="the column as the table prints it, likewise")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print all of it as JSON")] = False,
 ) -> None:
-    """Show everything behind a number of a table: cells, runs, versions, hashes of files, locks, and the commands that make it again.
+    """Show everything behind a number of a table, and the command that makes it again.
 
-    Without --row and --column, everything behind the whole table is shown.
+    These are its cells and runs, versions, hashes of files, and locks. Without --row and --column, everything behind the
+    whole table is shown.
     """
     from xlgrid.report import trace
 

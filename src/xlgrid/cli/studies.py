@@ -101,7 +101,7 @@ def compare(
 
 
 def efficiency(study: StudyName) -> None:
-    """Show what the jobs of each rule have used of the memory, time and cores that they requested, and what to request next time.
+    """Show what the jobs of each rule used of their memory, time and cores, and what to request next time.
 
     The numbers are those of the submitit executor, which both profiles use, and Snakemake's benchmarks of other jobs.
     """

@@ -68,13 +68,14 @@ class Rendering(NamedTuple):
     in_latex: "Sheet | None" = None
     room: float = 0
 
-    def behind_entry(self, entry: Mapping[str, Any]) -> "pd.DataFrame | None":
+    def behind_entry(self, entry: Mapping[Any, Any]) -> "pd.DataFrame | None":
         """The rows of `behind` for an entry of the sheet; None if it depends on all results that the exhibit reads."""
         if self.behind is None or "path" not in self.behind:
             return None
-        keys = [name for name in (*self.sheet.rows, *self.sheet.axes) if name in self.behind]
-        is_behind = [all(row[name] == entry[name] for name in keys) for row in self.behind[keys].to_dict("records")]
-        return self.behind[is_behind]
+        behind = self.behind
+        for name in (*self.sheet.rows, *self.sheet.axes):
+            behind = behind[behind[name] == entry[name]] if name in behind else behind
+        return behind
 
     @property
     def csv(self) -> str:
@@ -276,7 +277,7 @@ class Exhibit(Strict):
             _LOG.warning("%s: %s", name, problem)
         write_text(f"{stem}.md", printing.markdown(sheet))
         in_latex = replace(rendering.in_latex or sheet, labels=labels)
-        write_text(f"{stem}.tex", latex(in_latex, name, self.latex, place, picture=drawn))
+        write_text(f"{stem}.tex", latex(in_latex, name, self.latex, None if drawn else place, picture=drawn))
         # This file is written last, because it marks the exhibit as complete.
         write_text(f"{stem}.csv", rendering.csv)
 

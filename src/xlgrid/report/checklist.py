@@ -159,7 +159,7 @@ def _setup(plan: Plan, report: page.Report) -> Iterator[str]:
         f"Runs: {states.total():,} planned, {counts}; learnt nothing: {len(overview.learnt_nothing):,}. Evidence: "
         f"`xlgrid status {named(plan)}`."
     )
-    names, settings = [key.capitalize() for key in KEYS], ("steps", *SETTINGS)
+    names, settings = [key.capitalize() for key in KEYS], SETTINGS
     used = dict.fromkeys(
         tuple([*(record["recipe"][key] for key in KEYS), *(record["recipe"]["training"].get(key) for key in settings)])
         for record in report.runs

@@ -37,7 +37,7 @@ PROFILES = {
 # The stages whose files are in the crate, except for weights.
 STAGES = ("train", "evaluate", "exhibits", "report")
 PYPI = "https://pypi.org/project"
-WEIGHTS = ".safetensors"
+WEIGHTS = (".safetensors", ".tar")
 # The files of a project that make the results.
 CODE = ("Snakefile", "config.yaml", "workflow/Snakefile", "rules/*.smk", "envs/*.yaml", str(PACKAGES))
 UNLICENSED = "The authors state no licence: ask them."
@@ -62,7 +62,9 @@ def write(plan: Plan, output: Path, licence: str | None = None) -> str:
     products = [product for product in plan.products if Path(product.path).exists()]
     if not any(product.stage == "evaluate" for product in products):
         raise ValueError(f"study {plan.study.name} has no results yet: make some of them first")
-    files = {file: Path(file) for pattern in (*CODE, project_lock()) for file in sorted(map(str, Path().glob(pattern)))}
+    files = {str(file): file for pattern in CODE for file in sorted(Path().glob(pattern))}
+    if (lock := Path(project_lock())).is_file():
+        files[lock.name] = lock
     files |= {
         StudyCopy(plan.study.name, each.study.name).path: each.path for each in (*plan.ancestors, plan) if each.path
     }
@@ -99,6 +101,11 @@ def _refs(names: Iterable[str]) -> Entity | list[Entity]:
     return found[0] if len(found) == 1 else found
 
 
+def _software(at: str, name: str, version: str) -> Entity:
+    url = at if at.startswith(PYPI) else f"{PYPI}/xlgrid/"
+    return _entity(at, "SoftwareApplication", name=name, softwareVersion=version, url=url)
+
+
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
@@ -110,33 +117,13 @@ def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], l
     jobs = [_job(plan, product, named) for product in products]
     records = filter(None, (_record(product) for product in products))
     packages = [
-        _entity(
-            address := f"{PYPI}/{package}/{quote(value)}/",
-            "SoftwareApplication",
-            name=package,
-            softwareVersion=value,
-            url=address,
-        )
+        _software(f"{PYPI}/{package}/{quote(value)}/", package, value)
         for package, values in software(records).items()
         if package not in ("commit", "device")
         for value in values
     ]
-    made_by = [kind for kind in kinds() if any(type(product) is kind for product in products)]
-    tools = [
-        _entity(
-            f"#{kind.__name__}",
-            "SoftwareApplication",
-            name=f"xlgrid: {' or '.join(kind.rules)}",
-            description=str(kind.__doc__).partition("\n")[0],
-            softwareVersion=version(),
-            url=f"{PYPI}/xlgrid/",
-        )
-        for kind in made_by
-    ]
-    steps = [
-        _entity(f"#step-{at}", "HowToStep", position=str(at), name=tool["name"], workExample={"@id": tool["@id"]})
-        for at, tool in enumerate(tools, start=1)
-    ]
+    made_by = {kind: f"xlgrid: {' or '.join(kind.rules)}" for kind in kinds() if kind in {*map(type, products)}}
+    tools = [_software(f"#{kind.__name__}", title, version()) for kind, title in made_by.items()]
     shown = {f"#exhibit/{each}": Exhibit(name, each).outputs(study) for each in study.exhibits}
     shown = {parameter: [named[file] for file in made if file in named] for parameter, made in shown.items()}
     examples = {"#study": [named[StudyCopy(name, name).path]]} | {key: made for key, made in shown.items() if made}
@@ -158,14 +145,13 @@ def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], l
     for uri, title in PROFILES.items():
         yield _entity(uri, "CreativeWork", name=title, version=uri.rpartition("/")[2])
     workflow = {
-        "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow", "HowTo"],
+        "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
         "conformsTo": {"@id": "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"},
         "programmingLanguage": {"@id": "#snakemake"},
         "version": version(),
         "input": _refs(["#study"]),
         "output": _refs(parameter for parameter in examples if parameter != "#study"),
         "hasPart": _refs(tool["@id"] for tool in tools),
-        "step": _refs(step["@id"] for step in steps),
         "softwareRequirements": _refs(package["@id"] for package in packages),
     }
     for file, path in files.items():
@@ -175,7 +161,7 @@ def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], l
         yield _entity(named[file], "File", **facts, **example) | (workflow if file == "Snakefile" else {})
     engine = {"name": "Snakemake", "url": "https://snakemake.readthedocs.io", "version": metadata.version("snakemake")}
     yield _entity("#snakemake", "ComputerLanguage", **engine)
-    yield from (*packages, *tools, *steps)
+    yield from (*packages, *tools)
     for parameter, made in examples.items():
         title = "the study" if parameter == "#study" else study.exhibits[parameter.partition("/")[2]].title
         yield _entity(parameter, "FormalParameter", additionalType="File", name=title, workExample=_refs(made))
@@ -206,26 +192,21 @@ def _job(plan: Plan, product: Product, named: Mapping[str, str]) -> Entity:
         with benchmark.open(encoding="utf-8", newline="") as file:
             seconds = sum(float(line["s"]) for line in csv.DictReader(file, delimiter="\t"))
     ended = Path(product.path).stat().st_mtime
-    made = [
-        record.get("command") or product.job(plan.study),
-        *([f"on {record['device']}"] if "device" in record else []),
-    ]
-    sides = {"object": flat(product.inputs(plan)), "result": product.outputs(plan.study)}
+    made_by, device = record.get("command") or product.job(plan.study), record.get("device")
+    files = {"object": flat(product.inputs(plan)), "result": product.outputs(plan.study)}
+    there = {side: [file for file in paths if Path(file).is_file()] for side, paths in files.items()}
     return _entity(
         f"#job/{quote(product.path)}",
         "CreateAction",
         name=product.job(plan.study),
-        description=", ".join(made),
+        description=f"{made_by}, on {device}" if device else made_by,
         instrument={"@id": f"#{type(product).__name__}"},
         startTime=_time(ended - seconds),
         endTime=_time(ended),
-        **{
-            side: _refs(named.get(file) or f"#{quote(file)}" for file in paths if Path(file).is_file())
-            for side, paths in sides.items()
-        },
+        **{side: _refs(named.get(file) or f"#{quote(file)}" for file in paths) for side, paths in there.items()},
     )
 
 
 def _record(product: Product) -> dict[str, Any] | None:
     """The record of a result, which says how it was made."""
-    return read_record(product.path) if product.stage in ("train", "evaluate") else None
+    return read_record(product.path) if product.stage in STAGES and product.path.endswith(".json") else None

@@ -6,7 +6,6 @@ has each example with the answer of the model. The folders are those of the data
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,15 +49,13 @@ def export(plan: Plan, folder: Path) -> str:
 def _write(plan: Plan, model: Run, cells: Sequence[Cell], folder: Path) -> int:
     """Write the log of a model and its examples; returns the number of cells with examples."""
     study = plan.study
-    names = (model.task, model.encoder, model.method, model.source, f"seed{model.seed}")
-    collection, name = _portable(study.name), _portable("_".join(map(str, names)))
+    name = "_".join([model.task, model.encoder, model.method, model.source, f"seed{model.seed}"])
     made = {cell: records.read_expected(cell.path, cell._asdict()) for cell in cells}
-    first = next(iter(made.values()))
-    when = str(int(max(Path(cell.path).stat().st_mtime for cell in cells)))
-    identity = {"evaluation_id": f"{collection}/{collection}/{name}/{when}", "model_id": f"{collection}/{name}"}
-    # The same model has the same name, so that another export replaces its files.
-    uuid = UUID(bytes=hashlib.sha256(identity["model_id"].encode()).digest()[:16], version=4)
-    place = f"data/{collection}/{collection}/{name}/{uuid}"
+    first, when = made[cells[0]], str(int(max(Path(cell.path).stat().st_mtime for cell in cells)))
+    identity = {"evaluation_id": f"{model.folder}/{when}", "model_id": f"{study.name}/{name}"}
+    # The same model has the same number, so that another export replaces its files.
+    uuid = UUID(bytes=hashlib.sha256(model.folder.encode()).digest()[:16], version=4)
+    place = f"data/{study.name}/{study.name}/{name}/{uuid}"
     examples = {cell: [*_examples(plan, cell, record, identity)] for cell, record in made.items()}
     lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for each in examples.values() for line in each)
     versions = first.get("versions", {})
@@ -106,10 +103,6 @@ def _write(plan: Plan, model: Run, cells: Sequence[Cell], folder: Path) -> int:
     return sum(map(bool, examples.values()))
 
 
-def _portable(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)
-
-
 def _result(plan: Plan, cell: Cell, record: Record, name: str) -> Record:
     """A score of a cell."""
     of, path = metric(name), predictions.data_path(plan, cell)
@@ -117,9 +110,8 @@ def _result(plan: Plan, cell: Cell, record: Record, name: str) -> Record:
     repository = data and data.under(plan.study.name).repository(plan.study)
     source: Record = {"dataset_name": cell.task, "source_type": "other", "additional_details": {"data": path or "text"}}
     if repository:
-        about = {"revision": repository.revision, "language": str(cell.target)}
-        source = {"dataset_name": cell.task, "source_type": "hf_dataset", "hf_repo": repository.name}
-        source |= {"hf_split": "test", "samples_number": record["n"], "additional_details": about}
+        source |= {"source_type": "hf_dataset", "hf_repo": repository.name, "samples_number": record["n"]}
+        source["additional_details"] |= {"revision": repository.revision}
     main = record["metric"]
     details = {"n": str(record["n"]), "cell": cell.path}
     if name in record.get("chance", {}):

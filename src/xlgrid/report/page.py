@@ -78,6 +78,7 @@ class Report:
     choices: Sequence[Mapping[str, Any]] = ()
     shared: str = ""
     root: Path = Path()
+    plan: Plan | None = None
 
 
 def load(study_name: str | Path, root: str | Path | None = None) -> Report:
@@ -114,6 +115,7 @@ def load(study_name: str | Path, root: str | Path | None = None) -> Report:
         choices=read_choices(plan, root),
         shared=plan.shared,
         root=root,
+        plan=plan,
     )
 
 
@@ -197,9 +199,11 @@ def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
     caption = exhibit.caption
     if ".html" in files:
         # A table contains its caption.
-        body, caption = _wide(files[".html"]), ""
+        body, caption = _wide(exhibit.title, files[".html"]), ""
     elif pictures:
-        body = _image(pictures[0].read_bytes(), pictures[0].suffix, exhibit.title)
+        body = _picture(pictures[0], product.exhibit, exhibit.title)
+        if ".md" in files:
+            body += _PARTS.numbers(exhibit.title, *figures.numbers(files[".md"].read_text(encoding="utf-8")))
     else:
         body = _PARTS.missing("Not made yet. To make it:", f"snakemake --cores all {product.path}")
     comparison = Markup(files["-published.html"].read_text(encoding="utf-8")) if "-published.html" in files else ""
@@ -217,12 +221,19 @@ def claims(study: Report) -> Html | None:
         return Html(
             _PARTS.claims(_PARTS.missing("Not judged yet. To judge them:", f"snakemake --cores all {product.path}"), [])
         )
-    body = _wide(table) + _image(picture.read_bytes(), ".svg", "Effect of each claim with its interval")
+    body = _wide("Claims", table) + _image(picture.read_bytes(), ".svg", "Effect of each claim with its interval")
     return Html(_PARTS.claims(body, [(f"claims{suffix}", suffix[1:]) for suffix in product.files]))
 
 
-def _wide(table: Path) -> Markup:
-    return Markup('<div class="wide">{}</div>').format(Markup(table.read_text(encoding="utf-8")))
+def _wide(title: str, table: Path) -> Markup:
+    return Markup(_PARTS.wide(title, Markup(table.read_text(encoding="utf-8"))))
+
+
+def _picture(path: Path, name: str, title: str) -> Markup:
+    """The picture of an exhibit, which scrolls on a narrow screen rather than being too small to read."""
+    if path.suffix != ".svg":
+        return _image(path.read_bytes(), path.suffix, title)
+    return Markup(_PARTS.wide(title, Markup(figures.inlined(path.read_text(encoding="utf-8"), name, title))))
 
 
 def spread(cells: pd.DataFrame) -> Html:
@@ -346,7 +357,7 @@ def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
     for what, values in recorded.items():
         counted = [f"{value} ({n} run{'s' * (n > 1)})" for value, n in values.most_common()]
         differs = len(values) > 1
-        row = {"What": what, "Value": ", ".join(counted if differs else values), "": "the runs differ" * differs}
+        row = {"What": what, "Value": ", ".join(counted if differs else values), "Note": "the runs differ" * differs}
         rows.append(row)
     return _table(pd.DataFrame(rows), "plain")
 
@@ -366,7 +377,7 @@ def _table(rows: pd.DataFrame, style: str) -> Html:
     """A frame of texts as an HTML table with a class of the style sheet."""
     with pd.option_context("display.max_colwidth", None):
         table = rows.to_html(index=False, border=0, classes=f"exhibit {style}")
-    return Html(f'<div class="wide">{table}</div>')
+    return Html(_PARTS.wide(", ".join(map(str, rows.columns[:3])), Markup(table)))
 
 
 def _image(data: bytes, suffix: str, alt: str) -> Markup:

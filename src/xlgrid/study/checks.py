@@ -3,7 +3,7 @@
 These checks run when a study is read, because a job that fails for the same reason may come after hours of work.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlgrid.base.chains import first_mistakes
@@ -92,14 +92,14 @@ def _exhibits(study: "Study") -> Iterator[str]:
             names[axis] = [*names[axis], *coined]
     for place, naming in namings.items():
         yield from (f"{place}.{problem}" for problem in naming.problems(names))
-    of_study: tuple[Iterable[object], ...] = (
-        study.methods,
-        study.encoders,
-        study.tasks,
-        study.languages,
-        study.groups,
-        study.pairs,
-        BUILT_IN,
-    )
-    printed = [name for some in (*of_study, names, *names.values()) for name in some]
+    printed: list[object] = [
+        *study.methods,
+        *study.encoders,
+        *study.tasks,
+        *study.languages,
+        *study.groups,
+        *study.pairs,
+    ]
+    printed += [*groups.RELATIONS, *BUILT_IN, *names, *(name for values in names.values() for name in values)]
+    printed = [name for name in printed if not settings_of(str(name))]
     yield from among("labels", "name", study.labels, map(str, printed))

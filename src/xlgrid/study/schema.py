@@ -126,7 +126,7 @@ class Study(Strict):
     labels: dict[str, str] = Field(
         {},
         description="name: what exhibits print for it, such as {bitfit: BitFit, sw: Swahili}; a name of a method, encoder, task, "
-        "language, metric, group, table of pairs, fact, setting or axis. The names in CSV files stay",
+        "language, metric, group, table of pairs, fact, setting or axis. CSV files keep the names",
     )
     claims: dict[Name, Claim] = Field({}, description="name: a statement, for example of a paper, which gets a verdict")
     published: Naming = Field(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 # The axes whose values distinguish the lines of the table. A line averages over seeds.
 AXES = ("task", "encoder", "method", "source")
 COLUMNS = {"context": "context tokens", "first": "first token"}
-# The room for texts beside and below a matrix, and the least room of two matrices, in inches.
-ASIDE, BELOW, ROOM = 0.95, 1.1, 3.0
+# The room for texts beside and below a matrix, the least room of two matrices, and the smallest matrix, in inches.
+ASIDE, BELOW, ROOM, SMALLEST = 0.95, 1.1, 3.5, 0.5
 HEADS_IN_A_ROW = 6
 SEAM = "#D55E00"
 # The colour black means at least this weight, so that nearly uniform attention does not look strong.
@@ -197,7 +197,7 @@ def draw(examples: Mapping[str, dict[str, Any] | None], targets: Sequence[str], 
 
     from xlgrid.exhibits.drawing import plots
 
-    side = (look.room - ASIDE) / 2
+    side = max(SMALLEST, (look.room - ASIDE) / 2)
     figure = Figure(figsize=(1, 1), dpi=plots.DPI)
     top = 0.0
     for text, result in examples.items():

@@ -122,7 +122,7 @@ def draw(weights: "pd.DataFrame", look: "Look") -> "Axes":
     tokens = list(dict.fromkeys(weights["query"]))
     rows = list(dict.fromkeys(method for (method, _), _ in panels))
     across = max(sum(method == row for (method, _), _ in panels) for row in rows)
-    side = min((look.room + BETWEEN) / across - BETWEEN, LARGEST * len(tokens))
+    side = min(max(0.5, (look.room + BETWEEN) / across - BETWEEN), LARGEST * len(tokens))
     size = min(7.0, 65 * side / len(tokens))
     figure = Figure(figsize=(1, 1), dpi=plots.DPI)
     position = dict.fromkeys(rows, 0)

@@ -188,7 +188,7 @@ def draw(weights: Mapping[str, Weights | None], look: "Look") -> "Axes":
     from xlgrid.exhibits.drawing import plots
 
     longest = max((len(each.tokens) for each in weights.values() if each), default=20)
-    side = min((look.room + ASIDE) / len(weights) - ASIDE, LARGEST * longest)
+    side = min(max(0.5, (look.room + ASIDE) / len(weights) - ASIDE), LARGEST * longest)
     size = min(6.0, 60 * side / longest)
     figure = Figure(figsize=(1, 1), dpi=plots.DPI)
     for at, (name, each) in enumerate(weights.items()):

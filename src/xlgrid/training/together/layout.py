@@ -69,19 +69,6 @@ def _rows(matrix: Tensor, at: Tensor, count: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where attention finds the vectors of its heads among those of all positions, in the order of the buckets.
-
-    Attributes:
-        at: [vectors in buckets], the position and head of each, as position × heads + head; padding is the last position.
-        back: [positions × heads], the reverse, without the last positions, which belong to no run.
-    """
-
-    at: Tensor
-    back: Tensor
-
-
-@dataclass(frozen=True)
 class Bucket:
     """Rows of several runs with a similar length.
 
@@ -191,10 +178,15 @@ class Layout:
             masks.append(torch.nn.functional.pad(real, (0, length - real.shape[1]), value=-torch.inf))
         return torch.cat(masks).repeat_interleave(heads, 0)[:, None]
 
-    def places(self, total: int, heads: int, device: torch.device) -> Places:
-        """Where attention finds the vectors of the heads among those of all tokens, or of the first tokens of all rows."""
+    def places(self, total: int, heads: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Where attention finds the vectors of its heads among those of all tokens, or of the first tokens of all rows.
 
-        def make() -> Places:
+        Returns:
+            The vector at each place in the buckets, as position × heads + head, where padding is at the last position;
+            and the reverse, without the last positions, which belong to no run.
+        """
+
+        def make() -> tuple[Tensor, ...]:
             at, back = [], np.empty(self._pieces[total][-1][1].stop * heads, np.int64)
             offset = 0
             for length, runs in self._by_length():
@@ -212,9 +204,10 @@ class Layout:
                     back[vectors] = places[:, :, :own]
                     at.append(padded.ravel())
                     offset += padded.size
-            return Places(*(torch.from_numpy(numbers).to(device) for numbers in (np.concatenate(at), back)))
+            return tuple(torch.from_numpy(numbers).to(device) for numbers in (np.concatenate(at), back))
 
-        return self._once((total, heads), make)
+        at, back = self._once((total, heads), make)
+        return at, back
 
     def _by_length(self) -> list[tuple[int, list[int]]]:
         """The places of the runs whose rows have so many keys, padding included."""

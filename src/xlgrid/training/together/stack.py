@@ -201,8 +201,8 @@ def attend(
     places = [layout.places(x.shape[2], heads, x.device) for x in (query, key, value)]
     # The vectors of all heads and positions, [positions × heads, d], in the order of the buckets.
     vectors = [
-        Rows.apply(x.transpose(1, 2).flatten(0, 2), each.at, each.back, len(each.at))
-        for x, each in zip((query, key, value), places, strict=True)
+        Rows.apply(x.transpose(1, 2).flatten(0, 2), at, back, len(at))
+        for x, (at, back) in zip((query, key, value), places, strict=True)
     ]
     # Rows of a bucket have as many queries as keys, or one.
     sizes = [[len(bucket.mask) * bucket.length for bucket in buckets]] * 3
@@ -213,7 +213,8 @@ def attend(
     for bucket, *parts in zip(buckets, queries, keys, values, strict=True):
         own, own_keys, own_values = (x.unflatten(0, (len(bucket.mask), -1)) for x in parts)
         attended.append(_attend(own, own_keys, own_values, bucket.mask, heads, scale).flatten(0, 1))
-    result = Rows.apply(torch.cat(attended), places[0].back, places[0].at, query.shape[2] * heads)
+    at, back = places[0]
+    result = Rows.apply(torch.cat(attended), back, at, query.shape[2] * heads)
     return result.view(1, query.shape[2], heads, -1), None
 
 

@@ -1,13 +1,9 @@
 """LaTeX: escapes, labels, captions, widths, and tables of this project's studies that LaTeX itself sets in two columns.
 
-The documents have the sizes of the style of ACL. The style itself is not part of xlgrid; `PREAMBLE` states its sizes.
+The documents have the sizes of the style of ACL, see `latex_fixture`.
 """
 
-import os
 import re
-import shutil
-import subprocess
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +14,7 @@ import pytest
 from exhibit_fixture import STATISTICS, three_keys
 from hypothesis import given
 from hypothesis import strategies as st
+from latex_fixture import complaints, log_of, needs_latex
 from shipped import STUDIES
 
 from xlgrid.exhibits.drawing import sheet as printing
@@ -141,46 +138,6 @@ def test_the_picture_of_a_figure_is_in_a_comment() -> None:
     assert comment.startswith(r"% \begin{figure*}[t] \centering \includegraphics{t.pdf} \caption{T.")
 
 
-needs_latex = pytest.mark.skipif(
-    not shutil.which("pdflatex"),
-    reason="no LaTeX here: `apt-get install --no-install-recommends texlive-latex-extra` installs it",
-)
-
-
-# A4, two columns of 7.7 cm and 0.6 cm between them, Times of 11 points, captions of 10 points.
-PREAMBLE = r"""\documentclass[11pt,twocolumn]{article}
-\usepackage[a4paper,margin=2.5cm,textwidth=16cm,columnsep=0.6cm]{geometry}
-\usepackage{times}\usepackage[T1]{fontenc}\usepackage[utf8]{inputenc}
-\usepackage{natbib,graphicx,booktabs}\usepackage[font=normalsize]{caption}
-\captionsetup{font={size=10pt}}
-"""
-
-
-def log_of(floats: Mapping[str, str], folder: Path) -> str:
-    """The log of an article in two columns with these floats, which LaTeX has set without an error."""
-    folder.mkdir(exist_ok=True)
-    for name, text in floats.items():
-        (folder / f"{name}.tex").write_text(text)
-    body = "".join(rf"Text.\input{{{name}}}\clearpage" + "\n" for name in floats)
-    (folder / "article.tex").write_text(rf"{PREAMBLE}\begin{{document}}{body}\end{{document}}")
-    process = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "article.tex"],
-        cwd=folder,
-        # Lines of the log are not wrapped.
-        env=os.environ | {"max_print_line": "10000"},
-        capture_output=True,
-        timeout=300,
-    )
-    log = (folder / "article.log").read_text(errors="replace")
-    assert process.returncode == 0, log[-2000:]
-    return log
-
-
-def complaints(log: str) -> list[str]:
-    """The lines on boxes, floats and characters that do not fit."""
-    return [line for line in log.splitlines() if re.match(r"Overfull|LaTeX Warning: Float|Missing character", line)]
-
-
 @needs_latex
 @pytest.mark.thorough
 def test_latex_sets_every_character_that_is_escaped(tmp_path: Path) -> None:
@@ -218,9 +175,9 @@ SIX: dict[str, tuple[str, str, float, dict[str, Any]]] = {
     "two-keys": ("demo", "ruletaker-transfer", 0.02, {}),
     "two-axes": ("foroutan2023-mini", "table01", 0.02, {"split": 2}),
     "averages": ("pfeiffer2020-mini", "table02", 0, {"deviation": False}),
-    "long-heads": ("pfeiffer2020-mini", "family", 0.001, {}),
+    "long-heads": ("pfeiffer2020-mini", "family", 0.001, {"split": 2}),
     "metrics": ("pfeiffer2020-mini", "table04", 0, {"transpose": True}),
-    "benchmark": ("luo2021-mini", "table02-transfer", 0, {}),
+    "benchmark": ("luo2021-mini", "table02-transfer", 0, {"transpose": True}),
 }
 
 
