@@ -28,7 +28,7 @@ from xlgrid.report.page import read_runs
 from xlgrid.report.status import console
 from xlgrid.results import records
 from xlgrid.results.claims import terms
-from xlgrid.training.results import fingerprint
+from xlgrid.training.results import fingerprint_of
 
 # The versions of all packages, in a project.
 PACKAGES = Path("envs/lock.txt")
@@ -258,7 +258,9 @@ def _changes(plan: Plan, runs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]
         files = run.under(plan.study.name).inputs_alone(plan) if run else {}
         if "train" not in files or not all(map(os.path.exists, flat(files))):
             continue
-        inputs = fingerprint(Path(file) for name in FINGERPRINTED for file in flat({name: files.get(name, [])}))
+        read = (file for name in FINGERPRINTED for file in flat({name: files.get(name, [])}))
+        # Runs share large files, so a file is read once.
+        inputs = fingerprint_of(bytes.fromhex(sha256(file)) for file in read)
         if inputs != record["inputs"]:
             yield f"{path}: its inputs have changed since the training, and the first command would train on other ones."
 
