@@ -36,9 +36,9 @@ from xlgrid.pairs.sample import described
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit
-from xlgrid.products.report import Claims
 from xlgrid.products.train import Run
 from xlgrid.report import figures
+from xlgrid.report import verdicts as first
 from xlgrid.report.figures import ENTRY, having
 from xlgrid.report.sweeps import MOST_SURFACES, read_choices, surface
 from xlgrid.report.sweeps import table as table_of_sweeps
@@ -162,8 +162,12 @@ def overview(study: Report) -> Html:
     named = cells.assign(method=cells["method"].map(plain))
     axes = [(f"{axis}s".capitalize(), ", ".join(map(str, dict.fromkeys(named[axis])))) for axis in AXES]
     axes += [("Not made here", study.shared)] if study.shared else []
+    codes = dict.fromkeys(
+        code for axis in ("source", "target") for value in cells[axis] for code in Source(value).languages
+    )
+    languages = first.by_family((code, study.languages.get(code)) for code in codes)
     boxes = [(*count, _state(*count[1:])) for count in counts]
-    return Html(_PARTS.overview(study, boxes, axes, len(each) - scored))
+    return Html(_PARTS.overview(study, first.of_study(study), languages, boxes, axes, len(each) - scored))
 
 
 def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
@@ -211,18 +215,9 @@ def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
     return str(_PARTS.exhibit(product.exhibit, exhibit.title, body, caption, comparison, links))
 
 
-def claims(study: Report) -> Html | None:
-    """The verdicts of a study's claims; None for a study without claims."""
-    if not study.claims:
-        return None
-    product = Claims(study.name)
-    table, picture = study.root / product.file(".html"), study.root / product.file(".svg")
-    if not (table.exists() and picture.exists()):
-        return Html(
-            _PARTS.claims(_PARTS.missing("Not judged yet. To judge them:", f"snakemake --cores all {product.path}"), [])
-        )
-    body = _wide("Claims", table) + _image(picture.read_bytes(), ".svg", "Effect of each claim with its interval")
-    return Html(_PARTS.claims(body, [(f"claims{suffix}", suffix[1:]) for suffix in product.files]))
+def verdicts(study: Report) -> Html:
+    """The verdicts of a study's claims, and the published numbers beside ours."""
+    return Html(first.first_part(study, _figure))
 
 
 def _wide(title: str, table: Path) -> Markup:

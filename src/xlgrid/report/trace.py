@@ -228,10 +228,15 @@ def made_from(plan: Plan, results: Iterable[Product], read: Iterable[str] = ()) 
     return [file for file in dict.fromkeys([*read, *chain(*inputs)]) if Path(file).is_file()]
 
 
-@cache
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
-    with Path(path).open("rb") as file:
+    """The SHA-256 of a file, in hexadecimal digits; an unchanged file is read once."""
+    stat = os.stat(path)
+    return _sha256(str(path), stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _sha256(path: str, size: int, changed: int) -> str:
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
