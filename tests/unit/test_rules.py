@@ -44,12 +44,9 @@ def rules() -> dict[str, Any]:
 
 def resource(rule: Any, name: str, attempt: int = 1) -> Any:
     """What a job of a rule asks for; None if the rule says nothing."""
-    if name not in rule.resources:
-        return None
-    # A merge asks by its inputs, and needs no GPU without these. A group asks by its runs.
-    inputs, axes = SimpleNamespace(tokens=[], dev=[]), ("task", "encoder", "method", "source", "seed")
-    job = SimpleNamespace(study="first", **dict.fromkeys(axes, "1"))
-    return rule.resources[name].evaluate(job, input=inputs, attempt=attempt).value
+    # Only a merge asks by its inputs, and needs no GPU without these.
+    inputs = SimpleNamespace(tokens=[], dev=[])
+    return rule.resources[name].evaluate(None, input=inputs, attempt=attempt).value if name in rule.resources else None
 
 
 def test_the_rules_are_found(rules: dict[str, Any]) -> None:
