@@ -225,11 +225,13 @@ def _entries(plan: "Plan", name: str, metrics: Mapping["Cell", dict[str, None]])
         return None
     own, numbers = [*metrics.values()], {cell.path: number for number, cell in enumerate(cells[:CELLS])}
     keys = [key for key in (*rendering.sheet.rows, *rendering.sheet.axes) if key in rendering.behind]
+    # The metric of a difference of scores is named after it.
+    known = {name: {*entry.task.all_metrics} for name, entry in plan.study.tasks.items()}
     behind: dict[Any, dict[int, None]] = defaultdict(dict)
     found = rendering.behind[rendering.behind["path"].isin(numbers)]
     for *key, path, task, metric in found[[*keys, "path", "task", "metric"]].itertuples(index=False, name=None):
         behind[tuple(key)][numbers[path]] = None
-        if metric in plan.study.tasks[task].task.all_metrics:
+        if metric in known[task]:
             own[numbers[path]][metric] = None
     printed = lines(rendering.sheet)
     return {
