@@ -223,7 +223,7 @@ def verdicts(study: Report) -> Html:
 
 def donors(study: Report) -> Html:
     """Tables of the languages that give and receive; nothing for a study with few languages."""
-    tables = [(title, _table(rows, "plain")) for title, rows in donors_of(study.cells)]
+    tables = [(title, Markup(_table(rows, "plain"))) for title, rows in donors_of(study.cells)]
     return Html(_PARTS.donors(tables) if tables else "")
 
 

@@ -5,7 +5,9 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from page_fixture import study_of
 
+from xlgrid.report import page
 from xlgrid.report.donors import donors
 from xlgrid.results.crossed import fit
 
@@ -54,3 +56,9 @@ def test_a_pair_that_lacks_a_seed_does_not_count() -> None:
     cells.loc[(cells["source"] == "en") & (cells["seed"] == 2), "score"] = np.nan
     [(_, table)] = donors(cells)
     assert table.set_index("Language").loc["en", "full-ft gives"] == ""
+
+
+def test_the_page_has_a_table_for_a_study_with_enough_languages() -> None:
+    html = page.donors(study_of(grid(list(GIVES))))
+    assert '<h2 id="donors">Donors and recipients</h2>' in html and "<td>en</td>" in html
+    assert page.donors(study_of(grid(["en", "de"]))) == ""
