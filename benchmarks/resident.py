@@ -65,7 +65,8 @@ def measure(way: str, words: list[list[str]], project: Path, folder: Path) -> tu
     """CPU-seconds of a worker, the MB of its largest process at the end, and the cells."""
     jobs, outputs = [], []
     for number, command in enumerate(words):
-        at, output = command.index("--output") + 1, folder / f"{number}.json"
+        at, output = command.index("--output") + 1, folder / str(number)
+        output /= command[at]
         line = shlex.join([*command[:at], str(output), *command[at + 1 :]])
         jobs.append(Job(str(number), "evaluate", "shell", f"{line} 2> {folder}/{number}.log", outputs=(str(output),)))
         outputs.append(output)

@@ -1,6 +1,7 @@
 """The plans of the studies that a Snakemake command names, and functions with which rules read them."""
 
 import gc
+import inspect
 import shutil
 import sys
 from pathlib import Path
@@ -65,6 +66,12 @@ def study(wildcards):
     return PLANS[wildcards.study].study
 
 
+def described(function):
+    """The function, with its signature, for which Snakemake asks several times for each job."""
+    function.__signature__ = inspect.signature(function)
+    return function
+
+
 def inputs(kind, **fixed):
     """The inputs, by name, of a rule that makes products of a kind; `fixed` has the fields that are not wildcards."""
 
@@ -80,7 +87,7 @@ def inputs(kind, **fixed):
             workflow.dag.forcefiles.add(product.path)
         return files
 
-    return unpack(of_rule)
+    return unpack(described(of_rule))
 
 
 def setting(name, kind, **fixed):
@@ -109,7 +116,7 @@ def made_by(rule, kind):
 
 def job(**differing):
     """The resources of a job. By default, memory grows with the encoder and with each attempt, and the time is one hour."""
-    return {"mem_mb": plans.megabytes, "runtime": 60, **differing}
+    return {"mem_mb": described(plans.megabytes), "runtime": 60, **differing}
 
 
 def archives(file):

@@ -20,9 +20,8 @@ rule evaluate:
     resources:
         **job(runtime=30, gpu=SETTINGS.gpus),
     # The path of tokens of parallel examples contains `~`, which a warm worker reads correctly only in quotes.
-    # There are thousands of these jobs, so the rule has no `params`, which are computed for each job. It has no
+    # There are thousands of these jobs, and Snakemake formats the command of each several times, so the path of the
+    # output alone says what is evaluated. The rule has no `params`, which are computed for each job. It has no
     # `benchmark` either, which would double the number of files: a cell contains its seconds.
     shell:
-        "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens:q} --output {output} --cell"
-        " {wildcards.study}/{wildcards.task}/{wildcards.encoder}/{wildcards.method}/{wildcards.source}/{wildcards.target}/{wildcards.seed}"
-        " {input.delta} {input.mlm_run} 2> {log}"
+        "xlgrid evaluate {input.runs} --encoder {input.encoder} --tokens {input.tokens:q} --output {output} 2> {log}"

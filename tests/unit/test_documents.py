@@ -312,7 +312,7 @@ def test_a_command_that_compares_numbers_finds_its_tests(command: str) -> None:
 
 def test_the_example_of_a_study_that_extends_takes_what_it_says(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "study.md").read_text()
-    [example] = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extends: demo" in block]
+    example, *_ = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extends: demo" in block]
     (tmp_path / "own.yaml").write_text(example)
     plan = load_plan(tmp_path / "own.yaml")
     runs, cells = (Counter(result.study for result in results) for results in (plan.runs, plan.cells))

@@ -46,10 +46,10 @@ def resource(rule: Any, name: str, attempt: int = 1) -> Any:
     """What a job of a rule asks for; None if the rule says nothing."""
     if name not in rule.resources:
         return None
-    # A merge asks by its inputs, and needs no GPU without these. A group asks by its runs.
-    inputs, axes = SimpleNamespace(tokens=[], dev=[]), ("task", "encoder", "method", "source", "seed")
-    job = SimpleNamespace(study="first", **dict.fromkeys(axes, "1"))
-    return rule.resources[name].evaluate(job, input=inputs, attempt=attempt).value
+    # A merge asks by its inputs, and needs no GPU without these; a group of runs asks by the number of its runs.
+    inputs = SimpleNamespace(tokens=[], dev=[])
+    group = SimpleNamespace(study="first", task="ner", encoder="mini-xlmr", method="bitfit", source="qa1", seed=1)
+    return rule.resources[name].evaluate(group, input=inputs, attempt=attempt).value
 
 
 def test_the_rules_are_found(rules: dict[str, Any]) -> None:

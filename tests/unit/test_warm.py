@@ -90,14 +90,8 @@ def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> N
         # As the rule writes it, with the files of run and encoder.
         [
             *("evaluate", f"{tmp_path}/run/delta.safetensors", "--encoder", f"{encoder[1]}/model.safetensors"),
-            *(
-                "--tokens",
-                f"{tmp_path}/dev.arrow",
-                "--cell",
-                "s/ner/mini/full-ft/qa1/qa1/1",
-                "--output",
-                f"{tmp_path}/cell.json",
-            ),
+            *("--tokens", f"{tmp_path}/dev.arrow"),
+            *("--output", f"{tmp_path}/results/s/cells/ner/mini/full-ft/qa1/qa1/seed1.json"),
         ],
     ]
     assert {command[0]: many for command in commands if (many := imported(*command)) >= 100} == {}

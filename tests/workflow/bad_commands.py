@@ -102,7 +102,7 @@ COMMANDS = (
         "a run that is not there",
         "results/mine/runs/none/run.json does not exist: check the path, or rerun training",
         nothing,
-        f"evaluate results/mine/runs/none --encoder {ENCODER} --tokens x --cell mine/t/e/m/en/de/1 --output {CELL}",
+        f"evaluate results/mine/runs/none --encoder {ENCODER} --tokens x --output {CELL}",
     ),
     Bad(
         "a cell cut short",

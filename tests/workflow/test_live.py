@@ -1,4 +1,4 @@
-"""A run of the real Snakemake writes a page about itself, from its beginning to its end."""
+"""A run of the real Snakemake writes a page about itself, from its beginning to its end, and what its jobs have used."""
 
 import re
 import time

@@ -1,7 +1,10 @@
 """Questions and choices through the whole workflow: generated, or fetched with training data from elsewhere."""
 
+import base64
 import json
+import re
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +141,16 @@ def test_the_right_answers_of_the_exported_predictions_are_the_scores(built: Pat
         scores = json.loads((built.parents[1] / path).read_text())["scores"]
         assert scores.get("squad-em", scores.get("accuracy")) == pytest.approx(100 * rows["is_right"].mean())
     assert frame["path"].nunique() == 6
+
+
+def test_the_report_has_wrong_answers_of_each_task_beside_the_gold_ones(built: Path) -> None:
+    [packed] = re.findall(r'<script id="drill"[^>]*>"([^"]+)"', (built / "report.html").read_text())
+    details = json.loads(zlib.decompress(base64.b64decode(packed)))
+    assert len(details["cells"]) == 6 and set(details["exhibits"]) == {"table", "main"}
+    shown = {cell["axes"][0]: cell for cell in details["cells"] if cell["examples"]}
+    assert shown.keys() == {"xquad", "own", "copa"}
+    frame = pq.read_table(built / "data/xquad/qb1/test.parquet").to_pandas()
+    for cell in details["cells"]:
+        for row, text, _, gold, predicted, *_ in cell["examples"] if cell["axes"][::4] == ["xquad", "qb1"] else ():
+            assert gold == frame["answers"][row]["text"][0] != predicted
+            assert text.startswith(frame["question"][row])

@@ -127,14 +127,13 @@ def merge(
 def evaluate(
     encoder: EncoderFolder,
     tokens: Annotated[Path, typer.Option(help="the tokens of the target's test set")],
-    cell: Annotated[
-        str,
+    output: Annotated[
+        Path,
         typer.Option(
-            help="STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED, such as demo/ner/mini/full-ft/en/de/1; the target "
-            "qu@1000 means qu, with the checkpoint of its MLM run after step 1000"
+            help="the cell, below any folder: results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedSEED.json; the "
+            "target qu@1000 means qu, with the checkpoint of its MLM run after step 1000"
         ),
     ],
-    output: Output,
     run: Annotated[
         Path | None,
         typer.Argument(help="the run: the folder, or delta.safetensors in it; absent: the encoder without training"),
@@ -148,9 +147,9 @@ def evaluate(
     from xlgrid.evaluation.cell import evaluate, evaluate_bare
     from xlgrid.products.evaluate import Cell
 
-    named = Cell.named(cell)
-    named.check_tokens(tokens)
-    identity = named._asdict()
+    cell = Cell.of_file(output)
+    cell.check_tokens(tokens)
+    identity = cell._asdict()
     if run:
         evaluate(folder_of(run), folder_of(encoder), tokens, identity, output, mlm_run and folder_of(mlm_run))
     else:

@@ -15,6 +15,7 @@ from xlgrid.exhibits.exhibit import ORACLE
 from xlgrid.products.evaluate import Cell
 from xlgrid.results import units, verdicts
 from xlgrid.results.claims import terms
+from xlgrid.results.population import LEAST_LANGUAGES, NO_SAMPLE, TOO_FEW
 from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEAST_SEEDS, LEVEL, NOT_ENOUGH, NOTHING
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 # Verdict -> its state, which has a colour on the page.
-STATES = {HOLDS: "within", DOES_NOT: "beyond", NOT_ENOUGH: "incomplete", NOTHING: "incomplete"}
+STATES = {HOLDS: "within", DOES_NOT: "beyond"} | dict.fromkeys((NOT_ENOUGH, NOTHING, TOO_FEW, NO_SAMPLE), "incomplete")
+# The languages of each interval -> the prefix of its columns.
+THESE, LIKE_THESE = "these languages", "languages like these"
+INTERVALS = {THESE: "", LIKE_THESE: "like_"}
 WITHOUT_LEARNING = (
     " A comparison has no verdict if a model of one side has learnt nothing: it is no better than a guess in the "
     "languages that it was trained on, or its loss clearly rose. Train it longer or with another learning rate, or "
@@ -82,30 +86,64 @@ def sheet(title: str, judged: pd.DataFrame) -> Sheet:
     for row in judged.itertuples():
         counts = f"{row.n_seeds} of {row.n_seeds_expected} seeds, {row.n_cells} of {row.n_cells_expected} cells"
         metric = units.sentence([row.metric])
-        aside = {NOT_ENOUGH: f" ({counts})", NOTHING: f" ({row.learnt_nothing})"}.get(str(row.verdict), "")
-        texts = {
-            "effect [95 %]": (_interval(row), "; ".join(filter(None, (row.measured, metric, counts)))),
-            "expected": (row.expected, row.measured),
-            "p": (_p_text(row.p_corrected), "" if isnan(row.p) else f"p {_p_text(row.p)} before the correction"),
-            "verdict": (f"{row.verdict}{aside}", counts),
-        }
-        for column, (text, hover) in texts.items():
-            state = STATES[str(row.verdict)] if column == "verdict" else "undecided"
-            printed = dict(zip(PRINTED, (text, state, hover), strict=True))
-            lines.append({"claim": row.claim, "says": row.says, "column": column, **printed})
+        aside = {NOT_ENOUGH: f" ({counts})", NOTHING: f" ({row.learnt_nothing})"}
+        described = "; ".join(filter(None, (row.measured, metric, counts)))
+        of_languages = "; ".join(filter(None, (f"sources {row.n_sources}, targets {row.n_targets}", needed(row))))
+        for (languages, prefix), hover in zip(INTERVALS.items(), (described, of_languages), strict=True):
+            p, verdict = getattr(row, f"{prefix}p"), str(getattr(row, f"{prefix}verdict"))
+            texts = {
+                "effect [95 %]": (interval(row, prefix), hover),
+                "p": (
+                    _p_text(getattr(row, f"{prefix}p_corrected")),
+                    "" if isnan(p) else f"p {_p_text(p)} before the correction",
+                ),
+                # The first verdict says why there is none.
+                "verdict": (verdict + ("" if prefix else aside.get(verdict, "")), hover),
+            }
+            for column, (text, over) in texts.items():
+                state = STATES[verdict] if column == "verdict" else "undecided"
+                printed = dict(zip(PRINTED, (text, state, over), strict=True))
+                keys = {"claim": row.claim, "says": row.says, "expected": row.expected}
+                lines.append({**keys, "languages": languages, "column": column, **printed})
     entries = pd.DataFrame(lines)
-    counted = ", ".join(f"{verdict} {n}" for verdict, n in judged["verdict"].value_counts(sort=False).items())
     number_of_claims = f"{len(judged)} claim{'s' * (len(judged) != 1)}"
     notes = (
-        f"{number_of_claims}: {counted}. The effect is in {_unit(judged)}, with its paired 95 % interval over seeds "
-        "and test examples. Tasks, languages and encoders are fixed, so that a verdict is about these languages. A "
-        f"claim holds if the effect is as expected with p below {LEVEL}, corrected by Holm over {number_of_claims}. A "
-        f"verdict needs {LEAST_SEEDS} seeds and every planned cell; otherwise, the effect is over the complete seeds. "
-        "These runs do not show a claim that does not hold, but they do not show its opposite either. claims.csv "
-        "describes each effect."
+        f"{number_of_claims}. {'. '.join(counted(judged, prefix) for prefix in INTERVALS.values())}. The effect is in "
+        f"{_unit(judged)}, with its paired 95 % interval over seeds and test examples. Over {THESE}, tasks, languages "
+        f"and encoders are fixed; the interval over {LIKE_THESE} also covers other sources and targets that differ as "
+        f"these do, and needs {LEAST_LANGUAGES} on an axis that varies. A claim holds if the effect is as expected with "
+        f"p below {LEVEL}, corrected by Holm over {number_of_claims}. A verdict needs {LEAST_SEEDS} seeds and every "
+        "planned cell; otherwise, the effect is over the complete seeds. These runs do not show a claim that does not "
+        "hold, but they do not show its opposite either. claims.csv describes each effect."
     ) + (WITHOUT_LEARNING if (judged["verdict"] == NOTHING).any() else "")
-    columns = [(column,) for column in dict.fromkeys(entries["column"])]
-    return Sheet(f"{title}: claims and their verdicts", "", notes, ("claim", "says"), columns, entries)
+    columns = [(languages, column) for languages in INTERVALS for column in ("effect [95 %]", "p", "verdict")]
+    rows, axes = ("claim", "says", "expected"), ("languages", "column")
+    return Sheet(f"{title}: claims and their verdicts", "", notes, rows, columns, entries, axes)
+
+
+def counted(judged: pd.DataFrame, prefix: str) -> str:
+    """The number of claims with each verdict, such as `Over these languages: holds 3, does not hold 1`.
+
+    Args:
+        prefix: that of the columns of these verdicts in `judged`.
+    """
+    counts = judged[f"{prefix}verdict"].value_counts(sort=False).items()
+    languages = next(languages for languages, other in INTERVALS.items() if other == prefix)
+    return f"Over {languages}: {', '.join(f'{verdict} {n}' for verdict, n in counts)}"
+
+
+def needed(row: Any) -> str:
+    """The numbers of seeds and languages that would be enough for a claim that does not hold; "" for other claims, and
+    if no number is, or if there are as many already.
+
+    Args:
+        row: a row of `xlgrid.results.verdicts.judge`.
+    """
+    fewest = min((count for count in (row.n_sources, row.n_targets) if count > 1), default=1)
+    seeds = row.verdict == DOES_NOT and row.seeds_needed > row.n_seeds
+    languages = row.like_verdict == DOES_NOT and row.languages_needed > fewest
+    parts = [f"{row.seeds_needed:.0f} seeds"] * seeds + [f"{row.languages_needed:.0f} languages an axis"] * languages
+    return f"with this effect and noise, it would take {' or '.join(parts)}" if parts else ""
 
 
 def _unit(judged: pd.DataFrame) -> str:
@@ -113,12 +151,13 @@ def _unit(judged: pd.DataFrame) -> str:
     return units.unit_of_difference(judged["metric"]) or "the unit of its metric"
 
 
-def _interval(row: Any) -> str:
-    if isnan(row.effect):
+def interval(row: Any, prefix: str) -> str:
+    """The effect with its interval. Without an interval over languages like these, it is a dash."""
+    low, high = (getattr(row, f"{prefix}{end}") for end in ("low", "high"))
+    if isnan(row.effect) or (prefix and isnan(low)):
         return "–"
     sign = "+" if round(row.effect, 1) > 0 else ""
-    interval = "" if isnan(row.low) else f" [{number(row.low, 1)}, {number(row.high, 1)}]"
-    return f"{sign}{number(row.effect, 1)}{interval}"
+    return f"{sign}{number(row.effect, 1)}" + ("" if isnan(low) else f" [{number(low, 1)}, {number(high, 1)}]")
 
 
 def _p_text(p: float) -> str:
@@ -129,7 +168,8 @@ def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]]) -> "
     """The effects with their intervals, from top to bottom, drawn over the claimed ranges.
 
     Args:
-        judged: the columns `claim`, `metric`, `effect`, `low`, `high`, `verdict`; NaN are left out.
+        judged: the columns `claim`, `metric`, `effect`, `low`, `high`, `like_low`, `like_high`, `verdict`; NaN are left
+            out. The interval over languages like these is the thin line.
         claimed: the claimed range of each effect; a bound may be infinite.
     """
     from matplotlib.figure import Figure
@@ -138,10 +178,11 @@ def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]]) -> "
     ax = Figure(figsize=(4.6, 0.6 + 0.26 * len(judged)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
     ax.axvline(0, color=plots.FAINT, linewidth=0.8, zorder=0)
     handles: dict[str, Any] = {}
-    numbers = judged[["low", "effect", "high"]].to_numpy(float)
-    for at, (verdict, (low, effect, high)) in enumerate(zip(map(str, judged["verdict"]), numbers, strict=True)):
+    numbers = judged[["low", "effect", "high", "like_low", "like_high"]].to_numpy(float)
+    for at, (verdict, (low, effect, high, *like)) in enumerate(zip(map(str, judged["verdict"]), numbers, strict=True)):
         colour = plots.COLOURS[[*MARKERS, ""].index(verdict if verdict in MARKERS else "")]
-        ax.plot([low, high], [at, at], color=colour, linewidth=1.4, solid_capstyle="butt")
+        ax.plot(like, [at, at], color=colour, linewidth=0.7, marker="|", markersize=5)
+        ax.plot([low, high], [at, at], color=colour, linewidth=2.2, solid_capstyle="butt")
         handles[verdict] = ax.plot(
             [effect],
             [at],

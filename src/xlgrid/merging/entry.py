@@ -192,6 +192,9 @@ class Merge(DerivedRuns, Strict):
     def runs(self, run: "Run", study: "Study") -> "list[Run]":
         return [*self.weighed(run, study)[0]]
 
+    def gradients(self, run: "Run", study: "Study") -> "dict[Run, int]":
+        return dict.fromkeys(self.runs(run, study), self.operation.gradients)
+
     def evaluated(self, run: "Run", plan: "Plan") -> "list[Tokens]":
         if len(self.tried) == 1:
             return []

@@ -31,6 +31,10 @@ class Fisher(Mean):
     def reads(self, member: Any, plan: Any) -> list[Any]:
         return list(member.tokens(plan, "train"))
 
+    @property
+    def gradients(self) -> int:
+        return self.examples
+
     def fact(self, member: "Member") -> "dict[str, torch.Tensor]":
         """F_i of each parameter that the run stores, in float64."""
         import torch

@@ -68,6 +68,11 @@ class Operation(Strict):
         """The tokens (`xlgrid.products.encode.Tokens`) that `fact` reads for a member, an `xlgrid.products.train.Run`."""
         return []
 
+    @property
+    def gradients(self) -> int:
+        """The number of examples of each member for which `fact` computes gradients, for `xlgrid cost`."""
+        return 0
+
     def fact(self, member: "Member") -> Any:
         """What the operation has to know of a whole member before it merges single parameters."""
         return None

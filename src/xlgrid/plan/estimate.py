@@ -135,8 +135,10 @@ class Estimate:
     def _run(self, run: Run) -> Cost:
         study, recipe = self.study, self.study.recipe(*run[1:])
         if derived := study.methods[run.method].derived:
-            made, read = Cost(runs=1, gigabytes=self.stored(run)), derived.evaluated(run.under(study.name), self.plan)
-            return self._evaluated(made, run, read) if read else made
+            made, named = Cost(runs=1, gigabytes=self.stored(run)), run.under(study.name)
+            read, gradients = derived.evaluated(named, self.plan), derived.gradients(named, study)
+            made = self._evaluated(made, run, read) if read else made
+            return total([made, *(self._gradients(of, most) for of, most in gradients.items() if most)])
         if choice := study.choice(run.under(study.name)):
             # A run with the seed of a variant is a copy. Another one has the settings of any variant.
             others = max((self.of(other) for other in choice.tried(study)), key=lambda cost: cost.hours)
@@ -157,6 +159,13 @@ class Estimate:
         evaluated = sum(map(self.sizes.examples, tokens)) * self.sizes.of_example(run.task)
         work = self._work(run, self.sizes.length(run.task))
         return self._priced(made, self.study.recipe(*run[1:]).training, work, evaluated)
+
+    def _gradients(self, run: Run, most: int) -> Cost:
+        """The cost of the gradients of a run's model for at most so many of its training examples, one at a time."""
+        examples = min(most, sum(map(self.sizes.examples, run.tokens(self.plan, "train"))))
+        made = Cost(steps=examples, tokens=examples * self.sizes.of_example(run.task))
+        work = self._work(run, self.sizes.length(run.task))
+        return self._priced(made, self.study.recipe(*run[1:]).training, work, 0)._replace(steps=0)
 
     def _work(self, run: Run, length: float) -> Work:
         parameters, sizes = self._model(run)

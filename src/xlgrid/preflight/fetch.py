@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from xlgrid.base.yaml_files import read_yaml
+from xlgrid.data.downloads import find
 from xlgrid.plan.load import named, options_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.workflow import read_settings
+from xlgrid.preflight import pairs
 from xlgrid.preflight.files import by_hand_lines, downloads_of, materials
 
 # The settings of a project: at the top of a clone, or in config/ of a folder that snakedeploy has made.
@@ -46,7 +48,9 @@ def project_lock() -> str:
 def targets(plan: Plan) -> list[str]:
     """The files that rules fetch for a study: from the Hub, and from the addresses in `downloads` of the study."""
     taken = materials(plan)
-    downloads = (file for file, found in downloads_of(plan, taken).items() if found.urls)
+    tables = ((entry.file, find(plan.study.downloads, entry.file)) for entry in plan.study.pairs.values())
+    found = downloads_of(plan, taken) | {file: entry for file, entry in tables if entry}
+    downloads = (file for file, entry in found.items() if entry.urls)
     return list(dict.fromkeys([*(material.product.path for material in taken if material.repository), *downloads]))
 
 
@@ -62,7 +66,7 @@ def command(plan: Plan, wanted: Sequence[str]) -> list[str]:
 
 def by_hand(plan: Plan) -> Iterator[str]:
     """Lines about files that the study needs and that a person has to get."""
-    for line in by_hand_lines(plan, materials(plan)):
+    for line in (*by_hand_lines(plan, materials(plan)), *pairs.by_hand_lines(plan)):
         yield f"not fetched: {line.thing}: {line.text}"
 
 

@@ -11,12 +11,22 @@ from xlgrid.preflight import Line, State
 from xlgrid.preflight.files import missing_lines
 
 
+def by_hand_lines(plan: Plan) -> Iterator[Line]:
+    """A line for each missing table of pairs that a person has to get."""
+    for name, entry in plan.study.pairs.items():
+        found = find(plan.study.downloads, entry.file)
+        if found and found.entry.url is None and not Path(entry.file).is_file():
+            advice = f"there is no file {entry.file}, and only you can get it: {found.entry.by_hand}"
+            yield Line(State.PROBLEM, f"pairs {name}", advice)
+
+
 def pair_lines(plan: Plan) -> Iterator[Line]:
     """A line for each table of pairs of the study: the pairs of its cells that have a value, and those that lack one; or
     where the file comes from, if it is missing.
 
     Cells without training have no source, and cells whose target is a training language of their source are not counted.
     """
+    yield from by_hand_lines(plan)
     study = plan.study
     cells = (cell.shown for cell in plan.cells if cell.source != NONE and cell.shown.target not in cell.source.parts)
     pairs = list(dict.fromkeys((str(cell.source), str(cell.target)) for cell in cells))
@@ -24,9 +34,6 @@ def pair_lines(plan: Plan) -> Iterator[Line]:
         found = find(study.downloads, entry.file)
         if found and not Path(entry.file).is_file():
             yield from missing_lines(f"pairs {name}", [entry.file], {entry.file: found})
-            if found.entry.url is None:
-                advice = f"there is no file {entry.file}, and only you can get it: {found.entry.by_hand}"
-                yield Line(State.PROBLEM, f"pairs {name}", advice)
             continue
         try:
             known = study.pair_values(name).values

@@ -48,18 +48,18 @@ class Cell(OfGrids, _CellAxes):
         return super().__new__(cls, study, task, encoder, method, Source(source), Target(target), int(seed))
 
     @classmethod
-    def named(cls, name: str) -> "Cell":
-        """The cell with a name. A name is the fields joined by slashes, such as `demo/ner/mini/full-ft/en/de/1`.
+    def of_file(cls, path: Path) -> "Cell":
+        """The cell of a file, whose folder `results` may be anywhere.
 
         Raises:
-            ValueError: the number of fields is wrong, or a field cannot be parsed.
+            ValueError: the file is not that of a cell.
         """
-        fields = name.split("/")
-        if len(fields) != len(cls._fields):
-            raise ValueError(f"a cell is named {'/'.join(cls._fields).upper()}, got {name!r}: write all of these")
-        if not fields[-1].isdecimal():
-            raise ValueError(f"the last part of the name of a cell is its seed, a number such as 1, got {fields[-1]!r}")
-        return cls(*fields)
+        if cell := cls.parse("/".join(path.parts[-len(Path(cls.template).parts) :])):
+            return cell
+        raise ValueError(
+            f"the file of a cell names what it evaluates, as in {cls('demo', 'ner', 'mini', 'full-ft', 'en', 'de', 1).path} "
+            f"below any folder, got {path}"
+        )
 
     @property
     def run(self) -> Run:
@@ -74,11 +74,15 @@ class Cell(OfGrids, _CellAxes):
         return self._replace(source=self.source.data, target=self.target.data)
 
     def inputs(self, plan: "Plan") -> Inputs:
+        texts = inputs_on_text(plan, mlm_run=self)
+        trained = [plan.owned(self.run).delta] if plan.study.methods[self.method].is_trained else []
+        runs = [*trained, *texts["mlm_run"]]
+        # Snakemake copies each list of files several times, for each of many cells.
         return {
-            "delta": [plan.owned(self.run).delta] if plan.study.methods[self.method].is_trained else [],
+            "runs": runs[0] if len(runs) == 1 else runs,
             "encoder": plan.owned(self.encoder_in(plan.study)).path,
             "tokens": plan.owned(self.tokens(plan)).path,
-            **inputs_on_text(plan, mlm_run=self),
+            **({"earlier": texts["earlier"]} if texts["earlier"] else {}),
         }
 
     def planned(self, plan: "Plan") -> "list[Cell]":

@@ -73,7 +73,10 @@ class OfGrids(Product):
 
     def mlm_runs(self, study: "Study") -> "list[Run]":
         """The MLM runs whose weights the model loads, in this order."""
-        texts = self.on_text(study.methods[self.method].start)
+        start = study.methods[self.method].start
+        if start is None:
+            return []
+        texts = self.on_text(start)
         # An MLM run that began with another one stores only its own changes, so the earlier run is loaded first.
         return list(dict.fromkeys(each for run in texts for each in (*run.mlm_runs(study), run)))
 

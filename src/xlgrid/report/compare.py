@@ -123,7 +123,7 @@ def scores(first: Plan, second: Plan) -> "pd.DataFrame":
         sides = [[Term(pair[side], 1 / count[pair[0].seed]) for pair in kept] for side in (0, 1)]
         terms = {"first": sides[0], "second": sides[1]}
         if is_paired := all(_examples(one) == _examples(other) for one, other in kept):
-            terms["difference"] = [*sides[1], *(Term(cell, -weight) for cell, weight in sides[0])]
+            terms["difference"] = [*sides[1], *(Term(term.cell, -term.weight) for term in sides[0])]
         measured = {row["claim"]: row for row in measure(terms, main=main).to_dict("records")}
         means = {side: measured[side]["effect"] for side in ("first", "second")}
         noise = [

@@ -1,5 +1,7 @@
-"""The figures of a report: the spread over seeds, and learning curves."""
+"""The figures of a report: the spread over seeds, learning curves, and pictures of exhibits in the page."""
 
+import html
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +14,8 @@ from xlgrid.exhibits.drawing import plots
 from xlgrid.exhibits.drawing.sheet import number
 from xlgrid.results import units
 
+# The sizes of the smallest letters of a picture on a narrow and on a wide screen, in points, and whether the picture grows to that size.
+LETTERS = (5.5, False), (8, True)
 ENTRY = ["task", "encoder", "method", "source", "target", "metric"]
 
 
@@ -126,3 +130,27 @@ def _short(source: str) -> str:
     """The short name of a source for a legend. A list of 40 languages would leave no room for the panels."""
     parts = source.split("+")
     return source if len(parts) <= 6 else f"{parts[0]}+{parts[1]}+…\n({len(parts)} parts)"
+
+
+def inlined(svg: str, name: str, title: str) -> str:
+    """A picture for a page, large enough to be read. Its ids begin with a name, so that no other picture of the page has them."""
+    body = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    body = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", body.replace('id="entries"', 'class="entries"'))
+    width = re.search(r'width="([\d.]+)pt"', body)
+    letters = [float(size) for size in re.findall(r"font(?:-size)?:[^;\"]*?([\d.]+)px", body)]
+    style = ""
+    if width and letters:
+        least, wanted = (
+            f"{float(width[1]) * max(1 if grows else 0, size / min(letters)):.0f}pt" for size, grows in LETTERS
+        )
+        style = f"min-width: {least}; width: {wanted}"
+    return re.sub(r"<svg\b", f'<svg role="img" aria-label="{html.escape(title)}" style="{style}"', body, count=1)
+
+
+def numbers(markdown: str) -> tuple[int, list[str], list[list[str]]]:
+    """The number of columns that name a row, the head, and the rows of the table in the Markdown of an exhibit."""
+    lines = [line for line in markdown.splitlines() if line.startswith("| ")]
+    head, rule, *rows = [
+        [re.sub(r"\\(.)", r"\1", text).strip() for text in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines
+    ]
+    return sum(not text.endswith(":") for text in rule), head, rows

@@ -36,9 +36,9 @@ from xlgrid.pairs.sample import described
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit
-from xlgrid.products.report import Claims
 from xlgrid.products.train import Run
 from xlgrid.report import figures
+from xlgrid.report import verdicts as first
 from xlgrid.report.figures import ENTRY, having
 from xlgrid.report.sweeps import MOST_SURFACES, read_choices, surface
 from xlgrid.report.sweeps import table as table_of_sweeps
@@ -78,6 +78,7 @@ class Report:
     choices: Sequence[Mapping[str, Any]] = ()
     shared: str = ""
     root: Path = Path()
+    plan: Plan | None = None
 
 
 def load(study_name: str | Path, root: str | Path | None = None) -> Report:
@@ -114,6 +115,7 @@ def load(study_name: str | Path, root: str | Path | None = None) -> Report:
         choices=read_choices(plan, root),
         shared=plan.shared,
         root=root,
+        plan=plan,
     )
 
 
@@ -160,8 +162,12 @@ def overview(study: Report) -> Html:
     named = cells.assign(method=cells["method"].map(plain))
     axes = [(f"{axis}s".capitalize(), ", ".join(map(str, dict.fromkeys(named[axis])))) for axis in AXES]
     axes += [("Not made here", study.shared)] if study.shared else []
+    codes = dict.fromkeys(
+        code for axis in ("source", "target") for value in cells[axis] for code in Source(value).languages
+    )
+    languages = first.by_family((code, study.languages.get(code)) for code in codes)
     boxes = [(*count, _state(*count[1:])) for count in counts]
-    return Html(_PARTS.overview(study, boxes, axes, len(each) - scored))
+    return Html(_PARTS.overview(study, first.of_study(study), languages, boxes, axes, len(each) - scored))
 
 
 def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
@@ -197,9 +203,11 @@ def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
     caption = exhibit.caption
     if ".html" in files:
         # A table contains its caption.
-        body, caption = _wide(files[".html"]), ""
+        body, caption = _wide(exhibit.title, files[".html"]), ""
     elif pictures:
-        body = _image(pictures[0].read_bytes(), pictures[0].suffix, exhibit.title)
+        body = _picture(pictures[0], product.exhibit, exhibit.title)
+        if ".md" in files:
+            body += _PARTS.numbers(exhibit.title, *figures.numbers(files[".md"].read_text(encoding="utf-8")))
     else:
         body = _PARTS.missing("Not made yet. To make it:", f"snakemake --cores all {product.path}")
     comparison = Markup(files["-published.html"].read_text(encoding="utf-8")) if "-published.html" in files else ""
@@ -207,22 +215,20 @@ def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
     return str(_PARTS.exhibit(product.exhibit, exhibit.title, body, caption, comparison, links))
 
 
-def claims(study: Report) -> Html | None:
-    """The verdicts of a study's claims; None for a study without claims."""
-    if not study.claims:
-        return None
-    product = Claims(study.name)
-    table, picture = study.root / product.file(".html"), study.root / product.file(".svg")
-    if not (table.exists() and picture.exists()):
-        return Html(
-            _PARTS.claims(_PARTS.missing("Not judged yet. To judge them:", f"snakemake --cores all {product.path}"), [])
-        )
-    body = _wide(table) + _image(picture.read_bytes(), ".svg", "Effect of each claim with its interval")
-    return Html(_PARTS.claims(body, [(f"claims{suffix}", suffix[1:]) for suffix in product.files]))
+def verdicts(study: Report) -> Html:
+    """The verdicts of a study's claims, and the published numbers beside ours."""
+    return Html(first.first_part(study, _figure))
 
 
-def _wide(table: Path) -> Markup:
-    return Markup('<div class="wide">{}</div>').format(Markup(table.read_text(encoding="utf-8")))
+def _wide(title: str, table: Path) -> Markup:
+    return Markup(_PARTS.wide(title, Markup(table.read_text(encoding="utf-8"))))
+
+
+def _picture(path: Path, name: str, title: str) -> Markup:
+    """The picture of an exhibit, which scrolls on a narrow screen rather than being too small to read."""
+    if path.suffix != ".svg":
+        return _image(path.read_bytes(), path.suffix, title)
+    return Markup(_PARTS.wide(title, Markup(figures.inlined(path.read_text(encoding="utf-8"), name, title))))
 
 
 def spread(cells: pd.DataFrame) -> Html:
@@ -346,7 +352,7 @@ def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
     for what, values in recorded.items():
         counted = [f"{value} ({n} run{'s' * (n > 1)})" for value, n in values.most_common()]
         differs = len(values) > 1
-        row = {"What": what, "Value": ", ".join(counted if differs else values), "": "the runs differ" * differs}
+        row = {"What": what, "Value": ", ".join(counted if differs else values), "Note": "the runs differ" * differs}
         rows.append(row)
     return _table(pd.DataFrame(rows), "plain")
 
@@ -366,7 +372,7 @@ def _table(rows: pd.DataFrame, style: str) -> Html:
     """A frame of texts as an HTML table with a class of the style sheet."""
     with pd.option_context("display.max_colwidth", None):
         table = rows.to_html(index=False, border=0, classes=f"exhibit {style}")
-    return Html(f'<div class="wide">{table}</div>')
+    return Html(_PARTS.wide(", ".join(map(str, rows.columns[:3])), Markup(table)))
 
 
 def _image(data: bytes, suffix: str, alt: str) -> Markup:

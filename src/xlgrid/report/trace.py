@@ -13,7 +13,8 @@ from xlgrid.base.names import unknown
 from xlgrid.base.provenance import commit, version
 from xlgrid.data.downloads import find
 from xlgrid.data.lock import read_lock
-from xlgrid.exhibits.drawing.sheet import PRINTED, label, number
+from xlgrid.exhibits.drawing.labels import label, labelled
+from xlgrid.exhibits.drawing.sheet import PRINTED, number
 from xlgrid.plan.explain import explain
 from xlgrid.plan.load import file_in, named, options_of, read_plan
 from xlgrid.plan.plan import Plan
@@ -27,7 +28,7 @@ from xlgrid.report.page import read_runs
 from xlgrid.report.status import console
 from xlgrid.results import records
 from xlgrid.results.claims import terms
-from xlgrid.training.results import fingerprint
+from xlgrid.training.results import fingerprint_of
 
 # The versions of all packages, in a project.
 PACKAGES = Path("envs/lock.txt")
@@ -78,8 +79,8 @@ def trace(file: str | Path, rows: Sequence[str] = (), columns: Sequence[str] = (
 
     Args:
         file: a file of an exhibit, of its comparison with published numbers, or of claims; or a result, such as a cell.
-        rows, columns: labels of the entries as the table prints them, each of one key or of all keys, joined by blanks. An
-            entry must have all of them; without a label, all rows or columns count.
+        rows, columns: names of the entries, or what the table prints for them, each of one key or of all keys, joined by
+            blanks. An entry must have all of them; without any, all rows or columns count.
 
     Raises:
         FileNotFoundError: the study does not exist.
@@ -93,7 +94,8 @@ def trace(file: str | Path, rows: Sequence[str] = (), columns: Sequence[str] = (
     if problem := explain(plan, path):
         raise ValueError(problem)
     every, notes = _entries(plan, product)
-    entries = _labelled(_labelled(every, "row", rows), "column", columns)
+    labels = plan.study.labels
+    entries = _chosen(_chosen(every, "row", rows, labels), "column", columns, labels)
     found = dict.fromkeys(result["path"] for entry in entries for result in entry["results"])
     results = {path: record for path in found if (record := read_record(path))}
     if missing := len(found) - len(results):
@@ -167,17 +169,23 @@ def _each(paths: Iterable[str]) -> list[dict[str, Any]]:
     return [{"path": path} for path in dict.fromkeys(paths)]
 
 
-def _labelled(entries: list[dict[str, Any]], side: str, labels: Sequence[str]) -> list[dict[str, Any]]:
-    """The entries that have all of some labels in their row or column.
+def _chosen(
+    entries: list[dict[str, Any]], side: str, texts: Sequence[str], labels: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The entries that have all of some texts in their row or column: names, or the labels that are printed for them.
 
     Raises:
         ValueError: no entry has them.
     """
-    for text in labels:
-        named = [[" ".join(entry[side].values()), *entry[side].values()] for entry in entries]
-        if not any(text in names for names in named):
-            raise ValueError(unknown(side, text, [*(names[0] for names in named), *chain(*named)]))
-        entries = [entry for entry, names in zip(entries, named, strict=True) if text in names]
+    for text in texts:
+        keys = [[*entry[side].values()] for entry in entries]
+        known = [
+            [form for each in (of, [labelled(key, labels) for key in of]) for form in (" ".join(each), *each)]
+            for of in keys
+        ]
+        if not any(text in forms for forms in known):
+            raise ValueError(unknown(side, text, [*(forms[0] for forms in known), *chain(*known)]))
+        entries = [entry for entry, forms in zip(entries, known, strict=True) if text in forms]
     return entries
 
 
@@ -220,10 +228,15 @@ def made_from(plan: Plan, results: Iterable[Product], read: Iterable[str] = ()) 
     return [file for file in dict.fromkeys([*read, *chain(*inputs)]) if Path(file).is_file()]
 
 
-@cache
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
-    with Path(path).open("rb") as file:
+    """The SHA-256 of a file, in hexadecimal digits; an unchanged file is read once."""
+    stat = os.stat(path)
+    return _sha256(str(path), stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _sha256(path: str, size: int, changed: int) -> str:
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -250,7 +263,9 @@ def _changes(plan: Plan, runs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]
         files = run.under(plan.study.name).inputs_alone(plan) if run else {}
         if "train" not in files or not all(map(os.path.exists, flat(files))):
             continue
-        inputs = fingerprint(Path(file) for name in FINGERPRINTED for file in flat({name: files.get(name, [])}))
+        read = (file for name in FINGERPRINTED for file in flat({name: files.get(name, [])}))
+        # Runs share large files, so a file is read once.
+        inputs = fingerprint_of(bytes.fromhex(sha256(file)) for file in read)
         if inputs != record["inputs"]:
             yield f"{path}: its inputs have changed since the training, and the first command would train on other ones."
 

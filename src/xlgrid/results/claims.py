@@ -18,7 +18,8 @@ from xlgrid.products.evaluate import Cell, with_values
 from xlgrid.results.naming import Values
 
 # Cells are paired over seeds, and over those of these axes that no side of a claim names.
-PAIRED = ("task", "encoder", "method", "source", "target")
+LANGUAGES = ("source", "target")
+PAIRED = ("task", "encoder", "method", *LANGUAGES)
 Belongs = Callable[[str, str, str], bool]
 
 
@@ -217,10 +218,19 @@ class Claim(Strict):
 
 
 class Term(NamedTuple):
-    """A cell of a claim, and the weight of its score in the effect of its seed."""
+    """A cell of a claim.
+
+    Attributes:
+        weight: the weight of the cell's score in the effect of its seed.
+        side: the position of the cell's side in the claim.
+        pair: the source and target for which the cell stands as one of several languages. An axis of which each side
+            names a single value is what the claim compares; its value is "".
+    """
 
     cell: Cell
     weight: float
+    side: int = 0
+    pair: tuple[str, str] = ("", "")
 
 
 def terms(name: str, claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> list[Term]:
@@ -256,10 +266,16 @@ def terms(name: str, claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> l
     if len({values for _, values in pairs}) * len(count) != len(pairs):
         counts = ", ".join(f"{number} for seed {seed}" for seed, number in count.items())
         raise ValueError(f"claims.{name}: seeds differ in the number of planned pairs ({counts}): narrow `select`")
+    compared = [axis for axis in LANGUAGES if all(len(side.axes.get(axis, ())) == 1 for side in claim.sides)]
+
+    def pair(cell: Cell) -> tuple[str, str]:
+        source, target = ("" if axis in compared else getattr(cell.shown, axis) for axis in LANGUAGES)
+        return source, target
+
     return [
-        Term(cell, factor / len(members) / count[seed])
+        Term(cell, factor / len(members) / count[seed], side, pair(cell))
         for (seed, _), sides in pairs.items()
-        for factor, members in zip(claim.factors, sides, strict=True)
+        for side, (factor, members) in enumerate(zip(claim.factors, sides, strict=True))
         for cell in members
     ]
 

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from xlgrid.base.names import among
 from xlgrid.data.published import Obtained
+from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source
 from xlgrid.study.languages import LANGUAGE
 
@@ -55,7 +56,9 @@ class ByLanguage(Obtained):
         if not self.is_family:
             return {}
         encoders = {}
-        for code in self.names if self.origin["place"] == _BRACE else languages:
+        for code in languages:
+            if self.origin["place"] == _BRACE and code not in self.names:
+                continue
             # A tokenizer of the study has the code in its name.
             texts = {"hub": self.names.get(code, code), "path": self.names.get(code, code), "tokenizer": code}
             stated = {key: text for key in texts if (text := getattr(self, key, None))}
@@ -64,7 +67,9 @@ class ByLanguage(Obtained):
         return encoders
 
     def problems(self, study: "Study", name: str) -> Iterator[str]:
-        yield from among(f"encoders.{name}.names", LANGUAGE, self.names, study.languages)
+        # A study that extends another one may have fewer languages, and names of the others go unused.
+        others = [code for code in self.names if study.extends and known_language(code)]
+        yield from among(f"encoders.{name}.names", LANGUAGE, self.names, [*study.languages, *others])
         # The tokenizer of an encoder for each language may have {language}, too.
         yield from () if self.is_family else super().problems(study, name)  # type: ignore[misc]
 

@@ -51,6 +51,10 @@ class DerivedRuns(BaseModel):
         """The tokens on which the rule evaluates models of a run, once for each evaluation, for `xlgrid cost`."""
         return []
 
+    def gradients(self, run: Any, study: Any) -> dict[Any, int]:
+        """Run -> the number of its training examples for which the rule computes gradients one at a time, for `xlgrid cost`."""
+        return {}
+
     def is_aimed(self, study: Any) -> bool:
         """Whether there is a run for each target, source@target."""
         return False

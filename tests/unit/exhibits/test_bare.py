@@ -23,6 +23,7 @@ from xlgrid.plan.explain import explain
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.products.encode import Encoder
+from xlgrid.products.product import flat
 from xlgrid.report import page
 from xlgrid.report.overview import look
 from xlgrid.results import records
@@ -79,8 +80,8 @@ def plan(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Iterator
         train(recipe, Encoder(plan.study.name, run.encoder).folder, tokens, tokens, run.folder)
         for cell in plan.cells:
             files = cell.inputs(plan)
-            arguments = ["--encoder", files["encoder"], "--tokens", files["tokens"], "--cell", "/".join(map(str, cell))]
-            arguments += ["--output", cell.path, *files["delta"], *files["mlm_run"]]
+            arguments = ["--encoder", files["encoder"], "--tokens", files["tokens"]]
+            arguments += ["--output", cell.path, *flat({"runs": files["runs"]})]
             result = CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
             assert result.exit_code == 0, result.output
         yield plan
@@ -103,11 +104,9 @@ def by_hand(encoder: str, target: str) -> float:
 def test_a_bare_cell_rests_on_its_encoder_and_on_held_out_text(plan: Plan) -> None:
     cell = plan.cells[1]
     assert cell.inputs(plan) == {
-        "delta": [],
+        "runs": [],
         "encoder": "results/s/encoders/a/model.safetensors",
         "tokens": "results/s/tokens/perplexity/a/fr/test.arrow",
-        "mlm_run": [],
-        "earlier": [],
     }
     assert not [each for each in plan.rests_on(cell) if "/runs/" in each.path]
     assert "method as-is trains nothing and has no runs: ask for a cell" in str(explain(plan, cell.run.path))
@@ -203,7 +202,7 @@ def test_status_report_and_cost_count_bare_cells_without_runs(plan: Plan) -> Non
 def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp_path: Path) -> None:
     cell = plan.cells[0]
     BertModel(BertConfig.from_pretrained("results/s/encoders/a")).save_pretrained(tmp_path / "a")
-    arguments = ["--encoder", tmp_path / "a", "--tokens", cell.tokens(plan).path, "--cell", "/".join(map(str, cell))]
+    arguments = ["--encoder", tmp_path / "a", "--tokens", cell.tokens(plan).path]
     result = CliRunner().invoke(app, ["evaluate", *map(str, arguments), "--output", cell.path])
     assert result.exit_code == 1 and "has no language-modelling head" in result.output
     assert "lacks cls.predictions.bias" in result.output and "lm_head: {languages: [en, fr]}" in result.output

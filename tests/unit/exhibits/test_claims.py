@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from xlgrid.plan.grid import cells
 from xlgrid.plan.load import load_study
 from xlgrid.products.evaluate import Cell
 from xlgrid.results import verdicts
+from xlgrid.results.population import TOO_FEW
 from xlgrid.study.schema import Study
 
 STUDY = """\
@@ -78,8 +80,34 @@ def test_effects_are_in_points_of_a_metric_in_percent(study: Study) -> None:
     write_all(study)
     claims.render(study, cells(study), "out")
     text = Path("out/claims.md").read_text()
-    assert "The effect is in points, with its paired 95 % interval" in text and "2 claims: " in text
+    assert (
+        "The effect is in points, with its paired 95 % interval" in text and "2 claims. Over these languages: " in text
+    )
     assert ">effect (points), 95 % interval</text>" in Path("out/claims.svg").read_text()
+
+
+def test_each_verdict_says_over_which_languages_it_is(study: Study) -> None:
+    """A source and two targets are no sample of languages."""
+    write_all(study)
+    claims.render(study, cells(study), "out")
+    judged = pd.read_csv("out/claims.csv").set_index("claim")
+    assert judged.loc["better", ["verdict", "like_verdict"]].tolist() == [verdicts.HOLDS, TOO_FEW]
+    assert judged.loc["better", ["n_sources", "n_targets"]].tolist() == [1, 2]
+    text = Path("out/claims.md").read_text()
+    assert (
+        "2 claims. Over these languages: holds " in text and "Over languages like these: too few languages 2." in text
+    )
+    assert text.count("languages like these verdict") == 1
+
+
+def test_the_numbers_that_would_be_enough_are_those_of_a_claim_that_does_not_hold() -> None:
+    counts = {"n_seeds": 3, "n_sources": 1, "n_targets": 9}
+    row = {"verdict": verdicts.HOLDS, "like_verdict": verdicts.DOES_NOT, "seeds_needed": 4.0, "languages_needed": 12.0}
+    assert claims.needed(SimpleNamespace(**row, **counts)) == (
+        "with this effect and noise, it would take 12 languages an axis"
+    )
+    for other in ({"like_verdict": TOO_FEW}, {"languages_needed": 8.0}, {"languages_needed": float("nan")}):
+        assert claims.needed(SimpleNamespace(**row | other, **counts)) == ""
 
 
 def test_a_study_without_results_has_its_claims_all_the_same(study: Study) -> None:

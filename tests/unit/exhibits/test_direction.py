@@ -178,6 +178,6 @@ def test_the_report_names_no_points_and_no_percent(plan: Plan, scores: pd.DataFr
     pd.testing.assert_frame_equal(report.cells.drop(columns="run"), scores)
     assert ">deviation from the mean over seeds</text>" in picture(page.spread(report.cells))
     assert ">dev surprisal</text>" in picture(page.learning_curves(report.curves, report.cells))
-    for part in (page.exhibits(report), page.claims(report)):
+    for part in (page.exhibits(report), page.verdicts(report)):
         assert part and "surprisal, lower is better" in part
         assert "in percent" not in part and "in points" not in part

@@ -193,6 +193,21 @@ def test_several_weights_are_tried_on_the_dev_set_of_the_source(tmp_path: Path) 
     assert costs[0].steps == 0 and costs[0].tokens > 0 and costs[0].hours < costs[1].hours
 
 
+def test_the_gradients_of_an_operation_cost_what_steps_on_as_many_examples_cost(tmp_path: Path) -> None:
+    run = Run("merges", "rt", "mini", "merged", "en", 1)
+    of = "of: [{method: full-ft, seeds: [1, 2]}]"
+    mean, fisher = (
+        Estimate(load(tmp_path, (ENTRY, f"{{by: {by}, {of}}}"))) for by in ("average", "fisher, options: {examples: 8}")
+    )
+    assert fisher.of(run).tokens == 2 * 8 * fisher.sizes.of_example("rt") and mean.of(run).tokens == 0
+    assert (fisher.of(run).steps, fisher.of(run).runs) == (0, 1)
+    trained = fisher.of(run._replace(method="full-ft"))
+    assert fisher.of(run).operations / fisher.of(run).tokens > trained.operations / trained.tokens
+    assert fisher.of(run).hours * 3600 > 2 * 8 * fisher.speed.step
+    everything = Estimate(load(tmp_path, (ENTRY, f"{{by: fisher, options: {{examples: 1000000}}, {of}}}"))).of(run)
+    assert everything.tokens < 100 * 2 * fisher.sizes.of_example("rt"), "a run has no more than its training examples"
+
+
 def test_a_merge_of_runs_that_are_chosen_on_the_target_is_an_oracle(tmp_path: Path) -> None:
     sweep = "sweep: [{when: {method: full-ft}, set: {lr: [1.0e-5, 1.0e-4]}, choose_on: target}]"
     training = "training: [{when: {method: full-ft}, set: {dev_targets: [fr]}}]"

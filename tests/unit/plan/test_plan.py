@@ -145,7 +145,7 @@ def test_one_more_method_is_all_that_a_study_with_one_more_method_trains() -> No
     assert len(plan.cells) == 4 * 4 and len(plan.runs) == 2 * (4 + 1)
     assert plan.shared == "12 of 16 cells and 8 of 10 runs are those of old"
     assert run("slow").inputs(plan)["train"] == ["results/old/tokens/ner/tiny/qa1/train.arrow"]
-    assert cell("slow").inputs(plan)["delta"] == [run("slow").delta]
+    assert cell("slow").inputs(plan)["runs"] == run("slow").delta
     assert cell("slow").inputs(plan)["tokens"] == "results/old/tokens/ner/tiny/qb1/test.arrow"
     rests = Counter(product.study for product in plan.rests_on(cell("slow")))
     # Meanings, two languages of data, two of text, the tokenizer, the encoder, three files of tokens, and the four on which the encoder was pre-trained.
@@ -157,7 +157,7 @@ def test_a_new_target_is_evaluated_with_the_run_that_is_there() -> None:
     expected = [cell(method, "qa2", seed) for method in ("full-ft", "bitfit") for seed in (1, 2)]
     assert [each for each in plan.cells if each.study == "new"] == expected
     inputs = cell("full-ft", "qa2").inputs(plan)
-    assert inputs["delta"] == ["results/old/runs/ner/tiny/full-ft/qa1/seed1/delta.safetensors"]
+    assert inputs["runs"] == "results/old/runs/ner/tiny/full-ft/qa1/seed1/delta.safetensors"
     assert inputs["tokens"] == "results/new/tokens/ner/tiny/qa2/test.arrow"
     assert {each.study for each in plan.runs} == {"old"}
 

@@ -255,7 +255,7 @@ def test_the_rules_know_the_studies_that_a_study_extends() -> None:
     assert (list(named), list(plans)) == (["three"], ["two", "three"])
     cell = Cell("three", "ner", "tiny", "full-ft", "qa1", "qb1", 1)
     inputs = workflow.inputs_of(plans, cell)
-    assert inputs["delta"] == [cell.run.delta]
+    assert inputs["runs"] == cell.run.delta
     assert inputs["tokens"] == "results/two/tokens/ner/tiny/qb1/test.arrow"
     run = Run("two", "ner", "tiny", "full-ft", "qa1", 1)
     recipes = {name: str(run._replace(study=name).settings(plans[name].study)["recipe"]) for name in plans}

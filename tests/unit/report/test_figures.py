@@ -1,5 +1,8 @@
 """The figures of the report on a synthetic study with gaps."""
 
+import html
+import re
+
 import pandas as pd
 from page_fixture import NAN, frame
 
@@ -45,3 +48,18 @@ def test_runs_of_one_source_for_one_target_each_have_lines_of_their_own(curves: 
     twice = pd.concat([curves.assign(target="en"), curves.assign(target="ar")])
     lines = [len(figures.curves(points).axes[0].lines) for points in (curves, twice)]
     assert lines == [2, 4]
+
+
+def test_two_pictures_have_no_id_in_common() -> None:
+    svg = '<?xml?><svg width="100pt"><defs><path id="a"/></defs><g id="entries" clip-path="url(#a)"><use xlink:href="#a"/></g></svg>'
+    pictures = [figures.inlined(svg, name, "A <title>") for name in ("one", "two")]
+    ids = [set(re.findall(r'\bid="([^"]+)"', picture)) for picture in pictures]
+    assert ids[0].isdisjoint(ids[1])
+    for picture, names in zip(pictures, ids, strict=True):
+        assert {*re.findall(r"#([\w-]+)", picture)} <= names
+        assert html.escape("A <title>") in picture
+
+
+def test_the_numbers_of_a_picture_are_those_of_its_markdown() -> None:
+    text = "**A**\n\n| Source   |  a\\|b | c |\n| -------- | ---: | -: |\n| x \\* y | 1.0 ± 0.1 |  |\n\n*Notes.*\n"
+    assert figures.numbers(text) == (1, ["Source", "a|b", "c"], [["x * y", "1.0 ± 0.1", ""]])

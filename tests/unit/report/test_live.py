@@ -150,7 +150,7 @@ def test_the_process_that_writes_the_page_ends_after_the_one_that_has_started_it
     code = "from xlgrid.plan.load import load_plan; from xlgrid.report import live; import time\n"
     code += "live.start([load_plan('tiny')], 1); time.sleep(3)"
     subprocess.run([sys.executable, "-c", code], check=True)
-    for _ in range(100):
+    for _ in range(600):
         if PAGE.exists() and "The run has ended." in PAGE.read_text():
             break
         time.sleep(0.1)

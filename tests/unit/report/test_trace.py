@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from results_fixture import make_results, result
-from status_fixture import CELL, RUN, write
+from results_fixture import EXHIBITS, make_results, result
+from status_fixture import CELL, RUN, STUDY, write
 
 from xlgrid.products.data import Data
 from xlgrid.products.encode import Encoder
@@ -36,6 +36,11 @@ def test_an_entry_has_the_cells_of_its_seeds_with_what_they_record() -> None:
     first = entry["results"][0]
     assert first["path"] == CELL._replace(target="qa2").path and Path(first["path"]).exists()
     assert (first["metric"], first["chance"], first["n"], first["run"]) == ("f1", 1.5, 2, RUN.folder)
+
+
+def test_a_row_is_named_as_the_study_or_as_the_table_names_it() -> None:
+    write("studies/tiny.yaml", STUDY + EXHIBITS + "labels: {qa1: First, qa2: Second}\n")
+    assert one(rows=["First"], columns=["Second"]) == one(rows=["qa1"], columns=["qa2"])
 
 
 def test_an_average_has_the_cells_of_all_its_columns() -> None:

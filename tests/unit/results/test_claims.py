@@ -56,7 +56,7 @@ def load(tmp_path: Path) -> Callable[..., Study]:
 def terms(study: Study) -> dict[tuple[str, str, str, str, int], float]:
     """(task, method, source, target, seed) -> weight."""
     weighted = claims.terms("one", study.claims["one"], grid.cells(study), study.belongs)
-    return {(cell.task, cell.method, cell.source, cell.target, cell.seed): weight for cell, weight in weighted}
+    return {(cell.task, cell.method, cell.source, cell.target, cell.seed): weight for cell, weight, *_ in weighted}
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def paired(*sides: dict[str, Any]) -> set[tuple[str, str, str]]:
     """Method, source and target of each cell of a comparison of two selections."""
     claim = Claim(says="s", compare=sides, expect="greater")  # type: ignore[arg-type]
     weighted = claims.terms("one", claim, ASIDE, lambda *_: True)
-    assert sum(weight for _, weight in weighted) == pytest.approx(0)
-    return {(cell.method, str(cell.source), str(cell.target)) for cell, _ in weighted}
+    assert sum(weight for _, weight, *_ in weighted) == pytest.approx(0)
+    return {(cell.method, str(cell.source), str(cell.target)) for cell, *_ in weighted}
 
 
 def test_runs_for_one_target_each_pair_by_what_they_train_on_and_checkpoints_are_left_out() -> None:

@@ -17,8 +17,10 @@ from xlgrid.heads.metrics import OfAll
 from xlgrid.products.evaluate import Cell
 from xlgrid.results import verdicts
 from xlgrid.results.claims import Claim, Selection, Term
+from xlgrid.results.population import TOO_FEW, Population
 
 N = 500
+ONE_LANGUAGE = {"shared_variance": 0.0, "population": Population(math.nan, math.nan, 1, 1, TOO_FEW)}
 
 
 @pytest.fixture(autouse=True)
@@ -125,17 +127,19 @@ def test_intervals_cover_the_truth_and_a_null_rarely_holds() -> None:
     assert held / times < 0.06
 
 
-def test_the_noise_of_examples_is_that_of_a_bootstrap_that_draws_all_cells_together() -> None:
+def test_the_noise_of_examples_is_what_a_bootstrap_of_all_cells_together_does_to_all_seeds() -> None:
+    """The covariance of the effects of two seeds over draws."""
     rng = np.random.default_rng([6])
     terms = compared("b", "a", (1, 2))
     scored(terms, {"a": 0.4, "b": 0.6}, rng)
     outcomes = [
         verdicts.records.outcomes(term.cell.path, json.loads(Path(term.cell.path).read_text())) for term in terms
     ]
-    each = 100 * np.array([term.weight / 2 for term in terms]) @ np.array(outcomes)
-    drawn = [each[rng.integers(N, size=N)].mean() for _ in range(4000)]
+    weights = np.array([[term.weight * (term.cell.seed == seed) for term in terms] for seed in (1, 2)])
+    each = 100 * weights @ np.array(outcomes)
+    drawn = [each[:, rng.integers(N, size=N)].mean(1) for _ in range(4000)]
     [variance] = verdicts.measure({"one": terms})["example_variance"]
-    assert variance == pytest.approx(np.var(drawn), rel=0.08)
+    assert variance == pytest.approx(np.cov(np.transpose(drawn))[0, 1], rel=0.08)
 
 
 def precision(outcomes: np.ndarray) -> float:
@@ -162,8 +166,8 @@ def test_the_noise_of_a_metric_of_all_outcomes_is_that_of_a_bootstrap_that_draws
     for _ in range(300):
         rows = rng.integers(0, count, count)
         scores = {cell: heads.metric("geometric").score(sums[rows].tolist()) for cell, sums in outcomes.items()}
-        draws.append(sum(term.weight / 2 * scores[term.cell] for term in about["one"]))
-    assert measured["example_variance"] == pytest.approx(np.var(draws), rel=0.3)
+        draws.append([sum(t.weight * scores[t.cell] for t in about["one"] if t.cell.seed == seed) for seed in (1, 2)])
+    assert measured["example_variance"] == pytest.approx(np.cov(np.transpose(draws))[0, 1], abs=0.02)
     apart = sum(
         (term.weight / 2) ** 2 * (heads.metric("geometric").moves(outcomes[term.cell].tolist()) ** 2).mean() / 1000
         for term in about["one"]
@@ -243,7 +247,7 @@ def test_two_claims_may_be_about_other_inputs_of_one_text() -> None:
 
 def judged(effect: float, seed_variance: float, example_variance: float, n: int) -> pd.Series:
     """The verdict on one claim of all planned cells, from its effect and noise."""
-    noise = {"effect": effect, "seed_variance": seed_variance, "example_variance": example_variance}
+    noise = {"effect": effect, "seed_variance": seed_variance, "example_variance": example_variance, **ONE_LANGUAGE}
     counts = {"n_seeds": n, "n_seeds_expected": n, "n_cells": n, "n_cells_expected": n, "learnt_nothing": ""}
     frame = pd.DataFrame([{"claim": "one", "metric": "accuracy", **noise, **counts}])
     return verdicts.judge({"one": claim()}, frame).iloc[0]
@@ -291,8 +295,10 @@ def test_a_claim_about_exact_matches_is_judged_by_them() -> None:
     """Its effect, and what draws of other questions would do to it; F1 says the opposite here."""
     rng = np.random.default_rng([11])
     terms = compared("b", "a", (1, 2, 3))
+    # All seeds answer the same questions.
+    right = {"a": (rng.random(N) < 0.5).astype(float), "b": (rng.random(N) < 0.8).astype(float)}
     for term in terms:
-        exact = (rng.random(N) < (0.8 if term.cell.method == "b" else 0.5)).astype(float)
+        exact = right[term.cell.method]
         f1 = np.full(N, 0.2 if term.cell.method == "b" else 0.9)
         outcomes = [[float(of_f1), float(of_exact)] for of_f1, of_exact in zip(f1, exact, strict=True)]
         write(term.cell, outcomes, "squad-f1")
@@ -383,6 +389,7 @@ def test_the_smallest_effect_is_where_the_first_of_so_many_claims_begins_to_hold
     for factor, expected in ((1.001, verdicts.HOLDS), (0.999, verdicts.DOES_NOT)):
         counts = dict.fromkeys(("n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"), seeds)
         noise = {"metric": "f1", "seed_variance": 1 / seeds, "example_variance": 0.0, "learnt_nothing": ""}
+        noise |= ONE_LANGUAGE
         rows = [{"claim": str(n), "effect": 0.0 if n else factor * smallest, **noise, **counts} for n in range(claims)]
         judged = verdicts.judge({str(n): claim() for n in range(claims)}, pd.DataFrame(rows))
         assert judged.loc[0, "verdict"] == expected

@@ -81,7 +81,7 @@ def test_the_least_perplexity_wins() -> None:
 def test_the_test_is_corrected_for_the_number_of_groups() -> None:
     """p of the one difference is between 0.05 / 40 and 0.05."""
     rng = np.random.default_rng([9])
-    alone = cells({"a": 0.60, "b": 0.70}, rng, targets=("fr",), spread=0)
+    alone = cells({"a": 0.60, "b": 0.66}, rng, targets=("fr",), spread=0)
     assert of_methods(alone, ("method", "target")).keys == {("b", "fr")}
     codes = tuple(f"qa{number}" for number in range(1, 40))
     more = cells({"a": 0.6, "b": 0.6}, rng, targets=codes)

@@ -88,6 +88,17 @@ def test_no_rule_makes_the_entry_itself() -> None:
     assert "mono" not in study.all_tokenizers
 
 
+@pytest.mark.parametrize("hub", ["some/bert-{language}", "{language}"])
+def test_names_of_languages_that_an_extending_study_leaves_out_go_unused(hub: str) -> None:
+    plan({"mono": {"hub": hub, "names": {"en": "a/english", "sw": "b/kiswahili"}}})
+    Path("studies/one.yaml").write_text("extends: s\nlanguages: [en, yo]\ngrids: {all: {source: [en]}}\n")
+    narrowed = load_plan("one").study
+    assert narrowed.encoders["mono.en"].repository and "mono.sw" not in narrowed.encoders
+    Path("studies/one.yaml").write_text("extends: s\nencoders: {mono: {names: {sw2: c}}}\n")
+    with pytest.raises(ValueError, match=r"encoders.mono.names: .*sw2"):
+        load_plan("one")
+
+
 def test_whole_names_of_repositories_stand_in_names() -> None:
     planned = plan({"mono": {"hub": "{language}", "names": {"en": "a/english", "sw": "b/kiswahili"}}})
     places = {name: planned.study.encoders[name].origin["place"] for name in ("mono.en", "mono.sw")}

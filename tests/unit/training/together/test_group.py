@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from stand_in import DEVICE, stand_in
 from together_fixture import METHODS, MODELS, RUNS, recipe
 
 from xlgrid.models import deltas
@@ -222,3 +223,17 @@ def test_a_record_has_the_share_of_the_time_and_the_names_of_the_group(
     assert record["together"] == ["m/en/1", "m/en/2", "m/fr/3", "m/fr/4"]
     assert record["steps"] == 16 and record["seconds"] < run.clock.read()["seconds"] / 3
     assert (run.folder / deltas.DELTA).exists()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("head", ["sequence", "token"])
+@pytest.mark.parametrize("base", METHODS)
+def test_a_group_trains_on_a_device_that_is_not_the_cpu(
+    base: str, head: str, dropout: float, encoders: dict[str, Path], tokens: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    """A tensor on another device than the others is an error."""
+    with stand_in():
+        runs = members(base, encoders["bert"], tokens, tmp_path, head, dropout=dropout)
+        group = Group(runs, tmp_path)
+        group.advance({number: next(batches(run)) for number, run in enumerate(runs)})
+    assert group.device == DEVICE and not group.failed and all(run.step == 1 for run in runs)

@@ -1,0 +1,281 @@
+"""The first part of a report: a finding in words, the claims as a forest plot, and published numbers beside ours."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite, isnan
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from xlgrid.exhibits import claims as drawn
+from xlgrid.exhibits.drawing import plots
+from xlgrid.exhibits.drawing.sheet import number
+from xlgrid.products.report import Claims
+from xlgrid.results import units
+from xlgrid.results.claims import Claim, Selection
+from xlgrid.results.verdicts import DOES_NOT, HOLDS
+
+_TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
+_PARTS: Any = _TEMPLATES.get_template("verdicts.html.j2").module
+# The state of a claim -> the heading of its group.
+GROUPS = {"holds": "Claims that hold", "open": "Claims that do not hold", "lacks": "Claims that lack runs"}
+# The panels of the scatter, in its columns and at most.
+COLUMNS, MOST_PANELS = 2, 12
+# A list of more footnotes is folded.
+MOST_NOTES = 5
+
+
+def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
+    """The claims with their verdicts, and the published numbers with ours; "" for a study that has neither.
+
+    Args:
+        study: a `xlgrid.report.page.Report`.
+        draw: a function that returns the HTML of a figure with an alternative text.
+    """
+    parts = []
+    of_paper = any(exhibit.is_compared for exhibit in study.exhibits.values())
+    if study.claims:
+        product = Claims(study.name)
+        judged = read(study.root / product.file(".csv"))
+        table, files = "", []
+        if judged is None:
+            body = _PARTS.missing(f"snakemake --cores all --forcerun claims -- {product.path}")
+        else:
+            body = forest(study.claims, judged)
+            table = Markup((study.root / product.file(".html")).read_text(encoding="utf-8"))
+            files = [(f"claims{suffix}", suffix[1:]) for suffix in product.files]
+        parts.append(_PARTS.claims("The paper's claims" if of_paper else "Claims", body, table, files))
+    frames = compared(study.root / f"results/{study.name}/exhibits", study.exhibits)
+    if frames:
+        with plots.style():
+            alt = f"Ours against the published numbers: {score(frames.values())}"
+            figure = draw(scatter(dict(list(frames.items())[:MOST_PANELS])), alt)
+        titles = {name: study.exhibits[name].title for name in frames}
+        scores = [(name, titles[name], score([frame])) for name, frame in frames.items()]
+        notes = [
+            (titles[name], note)
+            for name, frame in frames.items()
+            for note in dict.fromkeys(frame["contradiction"])
+            if note
+        ]
+        parts.append(
+            _PARTS.published(
+                score(frames.values()), scores, Markup(figure), notes, len(notes) > MOST_NOTES, MOST_PANELS
+            )
+        )
+    return "".join(parts)
+
+
+def of_study(study: Any) -> str:
+    """The finding of a study, see `finding`; "" without verdicts."""
+    judged = read(study.root / Claims(study.name).file(".csv")) if study.claims else None
+    labels = study.plan.study.labels if study.plan else {}
+    return "" if judged is None else finding(study.claims, judged, labels)
+
+
+def read(path: Path) -> pd.DataFrame | None:
+    """The verdicts in `claims.csv`; None if the file does not exist, or an earlier version of xlgrid wrote it."""
+    judged = pd.read_csv(path, keep_default_na=False, na_values=[""]) if path.exists() else None
+    return judged if judged is not None and "like_verdict" in judged else None
+
+
+def finding(claims: Mapping[str, Claim], judged: pd.DataFrame, labels: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A sentence about the first claim that holds, or else about the first one with a verdict, and a sentence with the
+    numbers of claims.
+
+    Args:
+        labels: name in the study -> what the sentence has for it.
+    """
+    states = judged["verdict"].map(_state)
+    decided = judged[states == "holds"] if (states == "holds").any() else judged[states == "open"]
+    n = states.value_counts()
+    words = {"holds": "holding over these languages", "open": "not holding", "lacks": "lacking runs"}
+    parts = [f"{n[state]} {text}" for state, text in words.items() if state in n]
+    also = int((judged["like_verdict"] == HOLDS).sum())
+    first = [_sentence(claims[str(decided.iloc[0]["claim"])], decided.iloc[0], labels)] if len(decided) else []
+    total = f"Claims: {', '.join(parts)}; {also or 'none'} holding for languages like these."
+    return " ".join([*first, total])
+
+
+def _sentence(claim: Claim, row: Any, labels: Mapping[str, str]) -> str:
+    """A claim in words, such as `lora is better than full-ft by 2.1 points of f1 (1.2 to 3.0) over these languages; for
+    languages like these, it is open: too few languages.`"""
+    unit = units.unit_of_difference([row.metric])
+    of_metric = f"{unit} of {row.metric}" if unit else str(row.metric)
+    is_known = claim.compare and not claim.within and claim.expect != "none"
+    if is_known and claim.compare and row.verdict == HOLDS:
+        first, second = (_text(side, labels) for side in claim.compare)
+        better = "better" if (row.effect > 0) == units.higher_is_better([row.metric]) else "worse"
+        size, ends = abs(row.effect), sorted((abs(row.low), abs(row.high)))
+        selected = _text(claim.select, labels)
+        where = f" ({selected})" if selected else ""
+        text = f"{first} is {better} than {second} by {number(size, 1)} {of_metric} ({_to(*ends)}) over these languages"
+        text += where
+    else:
+        holds = "holds" if row.verdict == HOLDS else "is not shown"
+        text = f"“{claim.says.rstrip('.')}” {holds} over these languages: {number(row.effect, 1)} {of_metric}"
+        text += f" ({_to(row.low, row.high)}), where {row.expected} is expected"
+    like = {HOLDS: "it holds", DOES_NOT: "it is open"}.get(row.like_verdict, f"it is open: {row.like_verdict}")
+    interval = "" if isnan(row.like_low) else f" ({_to(row.like_low, row.like_high)})"
+    return f"{text}; for languages like these, {like}{interval}."
+
+
+def _text(side: Selection, labels: Mapping[str, str]) -> str:
+    return " ".join("/".join(labels.get(str(value), str(value)) for value in values) for values in side.axes.values())
+
+
+def _to(low: float, high: float) -> str:
+    return f"{number(low, 1)} to {number(high, 1)}"
+
+
+def _state(verdict: str) -> str:
+    return {HOLDS: "holds", DOES_NOT: "open"}.get(verdict, "lacks")
+
+
+def forest(claims: Mapping[str, Claim], judged: pd.DataFrame) -> Markup:
+    """The claims with both intervals, those of the same unit on the same scale, and grouped by their verdicts."""
+    judged = judged.assign(
+        state=judged["verdict"].map(_state),
+        unit=[units.unit_of_difference([name]) for name in judged["metric"].fillna("")],
+    )
+    blocks = []
+    for unit, of_unit in judged.groupby("unit", sort=False):
+        low, high, ticks = _scale(of_unit, [claims[str(name)] for name in of_unit["claim"]])
+
+        def at(value: float, low: float = low, high: float = high) -> float:
+            return round(100 * (min(max(value, low), high) - low) / (high - low), 2)
+
+        groups = [
+            (state, heading, [_line(claims[str(row.claim)], row, at) for row in rows.itertuples()])
+            for state, heading in GROUPS.items()
+            if len(rows := of_unit[of_unit["state"] == state])
+        ]
+        blocks.append(
+            (
+                unit or "the unit of the metric",
+                groups,
+                [(at(tick), f"{tick:g}".replace("-", "\N{MINUS SIGN}")) for tick in ticks],
+                at(0),
+            )
+        )
+    return Markup(_PARTS.forest(blocks))
+
+
+def _scale(judged: pd.DataFrame, claims: Sequence[Claim]) -> tuple[float, float, list[float]]:
+    """The ends of the scale of some claims, and its ticks."""
+    from matplotlib.ticker import MaxNLocator
+
+    shown = judged[["effect", "low", "high", "like_low", "like_high"]].to_numpy(float).ravel().tolist()
+    shown += [bound for claim in claims for bound in claim.range]
+    values = [0.0, *filter(isfinite, shown)]
+    reach = max(max(values) - min(values), 1e-9)
+    low, high = min(values) - 0.04 * reach, max(values) + 0.04 * reach
+    ticks = MaxNLocator(5).tick_values(low, high)
+    return low, high, [float(tick) for tick in ticks if low <= tick <= high]
+
+
+def _line(claim: Claim, row: Any, at: Any) -> dict[str, Any]:
+    """The texts of a claim, and the places of its marks in percent of the width."""
+    spans = {"claimed": claim.range, "like": (row.like_low, row.like_high), "these": (row.low, row.high)}
+    return {
+        "name": row.claim,
+        "says": row.says,
+        "expected": row.expected,
+        "measured": row.measured,
+        "these": drawn.interval(row, ""),
+        "like": drawn.interval(row, "like_"),
+        "verdicts": [(row.verdict, _state(row.verdict)), (row.like_verdict, _state(row.like_verdict))],
+        "aside": drawn.needed(row) or ("" if isinstance(row.learnt_nothing, float) else row.learnt_nothing),
+        "counts": f"{row.n_seeds} of {row.n_seeds_expected} seeds, {row.n_cells} of {row.n_cells_expected} cells",
+        "effect": None if isnan(row.effect) else at(row.effect),
+        "spans": {name: (at(low), at(high)) for name, (low, high) in spans.items() if not isnan(low)},
+    }
+
+
+def compared(folder: Path, exhibits: Iterable[str]) -> dict[str, pd.DataFrame]:
+    """Exhibit -> its entries with a published number and with ours, for exhibits that have both."""
+    found = {}
+    for name in exhibits:
+        if (path := folder / f"{name}-published.csv").exists():
+            texts = {"verdict": str, "contradiction": str}
+            frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=texts)
+            frame = frame.fillna(dict.fromkeys(texts, ""))
+            if len(frame := frame.dropna(subset=["published", "mean"])):
+                found[name] = frame
+    return found
+
+
+def score(frames: Iterable[pd.DataFrame]) -> str:
+    """How many numbers agree with the published ones, such as `148 of 170 within noise`."""
+    verdicts = pd.concat([frame["verdict"] for frame in frames])
+    n, decided = len(verdicts), int((verdicts != "").sum())
+    if not decided:
+        return f"{n} published numbers; ours have no noise to compare them by, which takes two seeds"
+    aside = f"; {n - decided} without two seeds of ours" if decided < n else ""
+    return f"{(verdicts == 'within').sum()} of {decided} within noise{aside}"
+
+
+def scatter(frames: Mapping[str, pd.DataFrame]) -> Figure:
+    """Ours against the published numbers, a panel for each exhibit. A bar is the difference that noise explains."""
+    rows = -(-len(frames) // COLUMNS)
+    columns = min(COLUMNS, len(frames))
+    figure = Figure(figsize=(2.4 * columns, 2.5 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax, (name, frame) in zip(axes, frames.items(), strict=False):
+        ends = frame[["published", "mean"]].to_numpy(float)
+        room = 0.06 * max(1e-9, float(ends.max() - ends.min()))
+        limits = (float(ends.min()) - room, float(ends.max()) + room)
+        ax.plot(limits, limits, color=plots.FAINT, linewidth=0.8, zorder=0)
+        for verdict, colour, marker, filled in _MARKS:
+            part = frame[frame["verdict"] == verdict]
+            ax.errorbar(
+                part["published"],
+                part["mean"],
+                yerr=part["margin"].fillna(0),
+                linestyle="",
+                color=colour,
+                marker=marker,
+                markersize=3.5,
+                fillstyle="full" if filled else "none",
+                elinewidth=0.6,
+            )
+        noted = frame[frame["contradiction"] != ""]
+        ax.plot(
+            noted["published"], noted["mean"], linestyle="", marker="o", fillstyle="none", color=plots.INK, markersize=8
+        )
+        ax.set(xlim=limits, ylim=limits, aspect="equal")
+        ax.set_title(name, loc="left", fontsize=8.5, fontweight="bold")
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes[len(frames) :]:
+        ax.set_axis_off()
+    figure.supxlabel("published", fontsize=9)
+    figure.supylabel("ours", fontsize=9)
+    return figure
+
+
+# Verdict, colour, marker, and whether it is filled.
+_MARKS = (
+    ("", plots.FAINT, ".", True),
+    ("within", plots.COLOURS[0], "o", True),
+    ("beyond", plots.COLOURS[1], "s", False),
+)
+
+
+def by_family(languages: Iterable[tuple[str, Any]]) -> str:
+    """Languages by name, code and family: `Indo-European: English (en), French (fr); Bantu: Swahili (sw)`.
+
+    Args:
+        languages: the code of each, and the language, or None for one without facts.
+    """
+    families: dict[str, list[str]] = {}
+    for code, language in languages:
+        name = getattr(language, "name", "") or code
+        family = getattr(language, "family", "") or ""
+        families.setdefault(family, []).append(f"{name} ({code})" if name != code else code)
+    return "; ".join(
+        f"{family}: {', '.join(names)}" if family else ", ".join(names) for family, names in families.items()
+    )

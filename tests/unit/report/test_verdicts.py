@@ -1,0 +1,181 @@
+"""The first part of a report: the finding, the claims as a forest plot, and published numbers beside ours."""
+
+import re
+from math import nan
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from xlgrid.report import verdicts as first
+from xlgrid.results.claims import Claim
+from xlgrid.results.population import TOO_FEW
+from xlgrid.results.verdicts import DOES_NOT, HOLDS, NOT_ENOUGH
+
+SIDES = [{"method": "lora"}, {"method": "full-ft"}]
+CLAIMS = {
+    "better": Claim(says="LoRA is better.", compare=SIDES, expect="greater"),  # type: ignore[arg-type]
+    "same": Claim(says="BitFit is as <good>.", compare=SIDES, expect="none", margin=1),  # type: ignore[arg-type]
+    "later": Claim(says="It is far better.", compare=SIDES, expect="greater", margin=9),  # type: ignore[arg-type]
+}
+
+
+def row(name: str, verdict: str, like: str, effect: float, low: float, high: float, **others: Any) -> dict[str, Any]:
+    """A row of `claims.csv`."""
+    claim = CLAIMS[name]
+    words = {"claim": name, "says": claim.says, "measured": claim.measured, "expected": claim.expected, "metric": "f1"}
+    counts = {"n_seeds": 3, "n_seeds_expected": 3, "n_cells": 6, "n_cells_expected": 6, "n_sources": 1, "n_targets": 3}
+    needed = {"seeds_needed": nan, "languages_needed": nan, "learnt_nothing": ""}
+    like_these = {"like_low": nan, "like_high": nan, "like_verdict": like}
+    return {
+        **words,
+        "effect": effect,
+        "low": low,
+        "high": high,
+        "verdict": verdict,
+        **like_these,
+        **counts,
+        **needed,
+        **others,
+    }
+
+
+BETTER = row("better", HOLDS, TOO_FEW, 2.1, 1.2, 3.0)
+SAME = row("same", DOES_NOT, DOES_NOT, 0.3, -2.0, 2.6, like_low=-4.0, like_high=4.6, seeds_needed=9.0)
+LATER = row("later", NOT_ENOUGH, NOT_ENOUGH, nan, nan, nan)
+
+
+def judged(*rows: dict[str, Any]) -> pd.DataFrame:
+    return pd.DataFrame(rows)
+
+
+def test_the_finding_is_about_the_first_claim_that_holds() -> None:
+    assert first.finding(CLAIMS, judged(SAME, BETTER, LATER)) == (
+        "lora is better than full-ft by 2.1 points of f1 (1.2 to 3.0) over these languages; for languages like these, it "
+        "is open: too few languages. Claims: 1 holding over these languages, 1 not holding, 1 lacking runs; none holding "
+        "for languages like these."
+    )
+
+
+def test_the_finding_has_the_labels_of_the_study() -> None:
+    labels = {"lora": "LoRA", "full-ft": "full fine-tuning"}
+    assert first.finding(CLAIMS, judged(BETTER), labels).startswith(
+        "LoRA is better than full fine-tuning by 2.1 points"
+    )
+
+
+def test_a_lower_score_is_worse_and_of_a_loss_better() -> None:
+    less = BETTER | {"effect": -2.1, "low": -3.0, "high": -1.2}
+    assert "lora is worse than full-ft by 2.1 points of f1 (1.2 to 3.0)" in first.finding(CLAIMS, judged(less))
+    loss = less | {"metric": "perplexity"}
+    assert "lora is better than full-ft by 2.1 perplexity (1.2 to 3.0)" in first.finding(CLAIMS, judged(loss))
+
+
+def test_without_a_claim_that_holds_the_finding_says_what_is_not_shown() -> None:
+    assert first.finding(CLAIMS, judged(SAME, LATER)).startswith(
+        "“BitFit is as <good>” is not shown over these languages: 0.3 points of f1 (−2.0 to 2.6), where within ±1 is "
+        "expected; for languages like these, it is open (−4.0 to 4.6)."
+    )
+    assert first.finding(CLAIMS, judged(LATER)) == "Claims: 1 lacking runs; none holding for languages like these."
+
+
+def test_the_forest_has_the_claims_in_the_groups_of_their_verdicts() -> None:
+    html = str(first.forest(CLAIMS, judged(LATER, SAME, BETTER)))
+    headings = ["Claims that hold: 1", "Claims that do not hold: 1", "Claims that lack runs: 1"]
+    assert re.findall("Claims that [a-z ]+: 1", html) == headings
+    assert [html.index(name) for name in ("<b>better</b>", "<b>same</b>", "<b>later</b>")] == sorted(
+        html.index(name) for name in ("<b>better</b>", "<b>same</b>", "<b>later</b>")
+    )
+    assert "BitFit is as &lt;good&gt;." in html
+    assert "+2.1 [1.2, 3.0]" in html and "it would take 9 seeds" in html
+    assert 'aria-label="+0.3 [−2.0, 2.6] over these languages; +0.3 [−4.0, 4.6] over languages like these"' in html
+
+
+def places(html: str) -> list[tuple[float, float, float]]:
+    """Both ends of each thick interval, and its effect, in percent of the width."""
+    thick = re.findall(r'd="M ([\d.]+) 10 H ([\d.]+)" stroke="currentColor" stroke-width="4"', html)
+    effects = re.findall(r'd="M ([\d.]+) 10 h 0.001" stroke="currentColor"', html)
+    return [(float(low), float(high), float(effect)) for (low, high), effect in zip(thick, effects, strict=True)]
+
+
+def test_claims_of_the_same_unit_have_the_same_scale_and_others_their_own() -> None:
+    apart = [SAME, BETTER | {"metric": "accuracy"}]
+    one, other = places(str(first.forest(CLAIMS, judged(*apart))))
+    # A point of effect is as wide in both.
+    assert (one[1] - one[0]) / 1.8 == pytest.approx((other[1] - other[0]) / 4.6, abs=0.05)
+    assert one[0] < one[2] < one[1]
+    html = str(first.forest(CLAIMS, judged(SAME, BETTER | {"metric": "perplexity"})))
+    assert html.count("<table") == 2 and "Effect in points" in html
+
+
+def written(folder: Path, name: str, *rows: tuple[float, float, float, str, str]) -> None:
+    columns = ["mean", "published", "margin", "verdict", "contradiction"]
+    frame = pd.DataFrame(rows, columns=columns).assign(task="t", sd=1.0)
+    folder.mkdir(parents=True, exist_ok=True)
+    frame.to_csv(folder / f"{name}-published.csv", index=False)
+
+
+def drawn(figure: Any, alt: str) -> str:
+    return f"<img alt='{alt}'>"
+
+
+def study(root: Path, **entries: Any) -> Any:
+    exhibits = {name: SimpleNamespace(title=f"The {name}", is_compared=True) for name in ("table1", "table2", "later")}
+    return SimpleNamespace(**{"name": "p", "root": root, "plan": None, "claims": {}, "exhibits": exhibits, **entries})
+
+
+def test_the_score_counts_the_numbers_that_noise_explains(tmp_path: Path) -> None:
+    exhibits = tmp_path / "results/p/exhibits"
+    written(exhibits, "table1", (50.0, 51.0, 2.0, "within", ""), (60.0, 70.0, 2.0, "beyond", "It says 60 below."))
+    written(exhibits, "table2", (40.0, 41.0, nan, "", ""), (nan, 42.0, nan, "", ""), (43.0, nan, nan, "", ""))
+    html = first.first_part(study(tmp_path), drawn)
+    assert "<b>1 of 2 within noise; 1 without two seeds of ours.</b>" in html
+    assert '<a href="#exhibit-table1">The table1</a>: 1 of 2 within noise</li>' in html
+    assert "<li>The table1: It says 60 below.</li>" in html and "Numbers that the paper contradicts: 1" in html
+
+
+def test_each_point_of_the_scatter_is_an_entry(tmp_path: Path) -> None:
+    written(tmp_path, "table1", (50.0, 51.0, 2.0, "within", ""), (60.0, 70.0, 2.0, "beyond", ""))
+    figure = first.scatter(first.compared(tmp_path, ["table1", "absent"]))
+    [ax] = [ax for ax in figure.axes if ax.axison]
+    points = {tuple(map(tuple, line.get_xydata())) for line in ax.lines if line.get_marker() in ("o", "s")}  # type: ignore[arg-type]
+    assert {((51.0, 50.0),), ((70.0, 60.0),)} <= points
+
+
+def test_a_study_without_claims_and_published_numbers_has_no_first_part(tmp_path: Path) -> None:
+    assert first.first_part(study(tmp_path), drawn) == "" == first.of_study(study(tmp_path))
+
+
+@pytest.mark.parametrize("stale", [False, True])
+def test_claims_without_current_verdicts_say_how_to_judge_them(tmp_path: Path, stale: bool) -> None:
+    """A file of an earlier version has no verdict over languages like these."""
+    folder = tmp_path / "results/p"
+    folder.mkdir(parents=True)
+    if stale:
+        judged(BETTER).drop(columns="like_verdict").to_csv(folder / "claims.csv")
+    html = first.first_part(study(tmp_path, claims=CLAIMS), drawn)
+    assert "snakemake --cores all --forcerun claims -- results/p/claims.html" in html
+
+
+@pytest.mark.parametrize(("compares", "heading"), [(True, "The paper&#39;s claims"), (False, "Claims")])
+def test_the_claims_are_the_paper_s_if_the_study_has_its_numbers(tmp_path: Path, compares: bool, heading: str) -> None:
+    folder = tmp_path / "results/p"
+    folder.mkdir(parents=True)
+    judged(BETTER).to_csv(folder / "claims.csv", index=False)
+    (folder / "claims.html").write_text("<table>all</table>")
+    exhibits = {"t": SimpleNamespace(title="T", is_compared=compares)}
+    html = first.first_part(study(tmp_path, claims=CLAIMS, exhibits=exhibits), drawn)
+    assert f'<h2 id="claims">{heading}</h2>' in html
+    assert "<table>all</table>" in html and 'href="claims.csv"' in html
+
+
+def test_languages_have_a_name_a_code_and_a_family() -> None:
+    facts = {
+        "en": SimpleNamespace(name="English", family="Germanic"),
+        "sw": SimpleNamespace(name="Swahili", family="Bantu"),
+    }
+    facts["de"] = SimpleNamespace(name="German", family="Germanic")
+    languages = [(code, facts.get(code)) for code in ("en", "sw", "qa1", "de")]
+    assert first.by_family(languages) == "Germanic: English (en), German (de); Bantu: Swahili (sw); qa1"
