@@ -153,7 +153,7 @@ def effect(claim_terms: list[Term], study: Study, scores: dict[tuple[str, ...], 
     names = study.published.names["task"]
     seed = claim_terms[0].cell.seed
     total = 0.0
-    for cell, weight in claim_terms:
+    for cell, weight, *_ in claim_terms:
         if cell.seed == seed:
             _, task, encoder, method, source, target, _ = cell.shown
             total += weight * scores[str(names.get(task, task)), encoder, method, source, target]
