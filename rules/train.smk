@@ -140,7 +140,9 @@ rule train_many:
     resources:
         # Activations of all runs are in memory at once.
         **job(
-            mem_mb=lambda w, attempt: (8000 + 1000 * len(plans.product(RunGroup, w).runs(study(w)))) * attempt,
+            mem_mb=lambda w, input, attempt: (
+                plans.megabytes(w, input, attempt) + 1000 * attempt * len(plans.product(RunGroup, w).runs(study(w)))
+            ),
             runtime=720,
             gpu=SETTINGS.gpus,
         ),

@@ -48,7 +48,7 @@ def test_a_scatter_has_a_point_for_each_cell_of_transfer_and_the_value_of_its_pa
 
 @pytest.mark.parametrize("name", ["distance", "family", "groups", "choice", "methods"])
 def test_each_exhibit_has_its_files(built: Path, name: str) -> None:
-    files = [built / f"{EXHIBITS}/{name}{suffix}" for suffix in (".csv", ".md", ".tex", ".png", ".svg")]
+    files = [built / f"{EXHIBITS}/{name}{suffix}" for suffix in (".csv", ".md", ".tex", ".png", ".svg", ".pdf")]
     assert all(file.stat().st_size > 0 for file in files)
 
 

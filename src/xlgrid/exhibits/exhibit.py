@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
@@ -59,6 +58,7 @@ class Rendering(NamedTuple):
             without `path`: each entry depends on all results that the exhibit reads.
         in_latex: the table for LaTeX; None: the same as for the other formats.
         room: the width of the panels of a figure, in inches, that a column must have for the figure to be in it.
+        labels: name in the study -> what is printed for it. The CSV has the names.
     """
 
     sheet: "Sheet"
@@ -67,6 +67,7 @@ class Rendering(NamedTuple):
     behind: "pd.DataFrame | None" = None
     in_latex: "Sheet | None" = None
     room: float = 0
+    labels: Mapping[str, str] = {}
 
     def behind_entry(self, entry: Mapping[Any, Any]) -> "pd.DataFrame | None":
         """The rows of `behind` for an entry of the sheet; None if it depends on all results that the exhibit reads."""
@@ -229,9 +230,10 @@ class Exhibit(Strict):
             ValueError: there are no results to show, or no published numbers for the comparison; an entry would mix
                 tasks, encoders, methods or metrics; or a file of results or of published numbers is damaged.
         """
-        (self.write_published if compare else self.write)(name, folder, self.rendering(plan), plan.study.labels)
+        rendering = self.rendering(plan)._replace(labels=plan.study.labels)
+        (self.write_published if compare else self.write)(name, folder, rendering)
 
-    def misfit(self, rendering: Rendering, labels: Mapping[str, str]) -> str:
+    def misfit(self, rendering: Rendering) -> str:
         """Why the table will probably not fit its place in a paper, and what to do; "" if it fits, or for a figure.
 
         Args:
@@ -245,25 +247,21 @@ class Exhibit(Strict):
         entries = sheet.entries
         wide = "88.8 ± 8.8" if "±" in sheet.numbers else "88.8"
         entries = entries.assign(text=entries["text"].mask(entries["state"] == "missing", wide))
-        return too_wide(replace(sheet, entries=entries, labels=labels), self.latex, self.width)
+        return too_wide(replace(sheet, entries=entries, labels=rendering.labels), self.latex, self.width)
 
-    def write(
-        self, name: str, folder: str | Path, rendering: Rendering, labels: Mapping[str, str] = MappingProxyType({})
-    ) -> None:
+    def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files of the exhibit: CSV, Markdown, LaTeX, and the HTML of a table or the pictures of a figure.
 
         What does not fit its place in a paper is logged.
-
-        Args:
-            labels: name in the study -> what the exhibit prints for it. The CSV has the names.
         """
         from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.exhibits.drawing.latex import latex
 
-        sheet, place = replace(rendering.sheet, labels=labels), self.width
+        labels, place = rendering.labels, self.width
+        sheet = replace(rendering.sheet, labels=labels)
         stem, drawn = Path(folder) / name, None
         if rendering.draw is None:
-            problem = self.misfit(rendering, labels)
+            problem = self.misfit(rendering)
             write_text(f"{stem}.html", printing.html(sheet))
         else:
             from xlgrid.exhibits.drawing import plots
@@ -281,9 +279,7 @@ class Exhibit(Strict):
         # This file is written last, because it marks the exhibit as complete.
         write_text(f"{stem}.csv", rendering.csv)
 
-    def write_published(
-        self, name: str, folder: str | Path, rendering: Rendering, labels: Mapping[str, str] = MappingProxyType({})
-    ) -> None:
+    def write_published(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files that compare the exhibit with published numbers.
 
         Raises:
@@ -527,9 +523,7 @@ class Compared(OfCells):
         contradictions = self.published.path.with_name("contradictions.csv")
         return [*own, str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
-    def write_published(
-        self, name: str, folder: str | Path, rendering: Rendering, labels: Mapping[str, str] = MappingProxyType({})
-    ) -> None:
+    def write_published(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         import pandas as pd
 
         from xlgrid.exhibits.drawing import sheet as printing
@@ -538,13 +532,13 @@ class Compared(OfCells):
 
         sheet = rendering.sheet
         if self.published is None or rendering.behind is None:
-            return super().write_published(name, folder, rendering, labels)
+            return super().write_published(name, folder, rendering)
         compared = published.with_published(sheet.entries, [*sheet.rows, *sheet.axes], rendering.behind, self.published)
         further = compared.iloc[:0]
         if self.shows_all_published:
             keys = sheet.entries, sheet.rows, sheet.axes
             further = published.without_cells(*keys, rendering.behind, self.published)
-        both = replace(published_sheet(sheet, compared, self.published, self.digits, further), labels=labels)
+        both = replace(published_sheet(sheet, compared, self.published, self.digits, further), labels=rendering.labels)
         csv = (pd.concat([compared, further]) if len(further) else compared).to_csv(index=False, lineterminator="\n")
         text = csv, printing.markdown(both), printing.html(both)
         # The first file is written last, because it marks the comparison as complete.

@@ -27,30 +27,14 @@ class Seeds(Grouped):
 
         colour = plots.COLOURS[number % len(plots.COLOURS)]
         if self.box and len(scores):
-            line: Any = {"color": plots.INK, "linewidth": 0.9}
-            parts = dict.fromkeys(("boxprops", "whiskerprops", "capprops", "medianprops"), line)
-            ax.boxplot(
-                [scores],
-                positions=[up],
-                widths=0.8 * thick,
-                orientation="horizontal",
-                manage_ticks=False,
-                sym="",
-                **parts,
-            )
+            lines = ("boxprops", "whiskerprops", "capprops", "medianprops")
+            look: Any = {key: {"color": plots.INK, "linewidth": 0.9} for key in lines}
+            look |= {"orientation": "horizontal", "manage_ticks": False, "sym": ""}
+            ax.boxplot([scores], positions=[up], widths=0.8 * thick, **look)
         elif len(scores):
-            ax.plot(
-                [scores.mean()] * 2, [up - 0.45 * thick, up + 0.45 * thick], color=plots.INK, linewidth=1.2, zorder=3
-            )
-        hollow = "none" if 0 < len(scores) < planned else colour
-        marker = plots.MARKERS[number % len(plots.MARKERS)]
-        [drawn] = ax.plot(
-            scores,
-            [up] * len(scores),
-            marker,
-            color=colour,
-            markersize=3.5,
-            markerfacecolor=hollow,
-            markeredgewidth=0.8,
-        )
+            half = 0.45 * thick
+            ax.plot([scores.mean()] * 2, [up - half, up + half], color=plots.INK, linewidth=1.2, zorder=3)
+        look = {"markersize": 3.5, "markeredgewidth": 0.8, "color": colour}
+        look["markerfacecolor"] = "none" if 0 < len(scores) < planned else colour
+        [drawn] = ax.plot(scores, [up] * len(scores), plots.MARKERS[number % len(plots.MARKERS)], **look)
         return drawn

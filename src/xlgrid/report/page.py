@@ -39,6 +39,7 @@ from xlgrid.products.exhibits import Exhibit
 from xlgrid.products.train import Run
 from xlgrid.report import figures
 from xlgrid.report import verdicts as first
+from xlgrid.report.donors import donors as donors_of
 from xlgrid.report.figures import ENTRY, having
 from xlgrid.report.sweeps import MOST_SURFACES, read_choices, surface
 from xlgrid.report.sweeps import table as table_of_sweeps
@@ -218,6 +219,12 @@ def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
 def verdicts(study: Report) -> Html:
     """The verdicts of a study's claims, and the published numbers beside ours."""
     return Html(first.first_part(study, _figure))
+
+
+def donors(study: Report) -> Html:
+    """Tables of the languages that give and receive; nothing for a study with few languages."""
+    tables = [(title, Markup(_table(rows, "plain"))) for title, rows in donors_of(study.cells)]
+    return Html(_PARTS.donors(tables) if tables else "")
 
 
 def _wide(title: str, table: Path) -> Markup:

@@ -28,7 +28,7 @@ from xlgrid.report.page import read_runs
 from xlgrid.report.status import console
 from xlgrid.results import records
 from xlgrid.results.claims import terms
-from xlgrid.training.results import fingerprint
+from xlgrid.training.results import fingerprint_of
 
 # The versions of all packages, in a project.
 PACKAGES = Path("envs/lock.txt")
@@ -228,10 +228,15 @@ def made_from(plan: Plan, results: Iterable[Product], read: Iterable[str] = ()) 
     return [file for file in dict.fromkeys([*read, *chain(*inputs)]) if Path(file).is_file()]
 
 
-@cache
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
-    with Path(path).open("rb") as file:
+    """The SHA-256 of a file, in hexadecimal digits; an unchanged file is read once."""
+    stat = os.stat(path)
+    return _sha256(str(path), stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _sha256(path: str, size: int, changed: int) -> str:
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -258,7 +263,9 @@ def _changes(plan: Plan, runs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]
         files = run.under(plan.study.name).inputs_alone(plan) if run else {}
         if "train" not in files or not all(map(os.path.exists, flat(files))):
             continue
-        inputs = fingerprint(Path(file) for name in FINGERPRINTED for file in flat({name: files.get(name, [])}))
+        read = (file for name in FINGERPRINTED for file in flat({name: files.get(name, [])}))
+        # Runs share large files, so a file is read once.
+        inputs = fingerprint_of(bytes.fromhex(sha256(file)) for file in read)
         if inputs != record["inputs"]:
             yield f"{path}: its inputs have changed since the training, and the first command would train on other ones."
 

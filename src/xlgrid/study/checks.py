@@ -3,6 +3,7 @@
 These checks run when a study is read, because a job that fails for the same reason may come after hours of work.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -103,3 +104,7 @@ def _exhibits(study: "Study") -> Iterator[str]:
     printed += [*groups.RELATIONS, *BUILT_IN, *names, *(name for values in names.values() for name in values)]
     printed = [name for name in printed if not settings_of(str(name))]
     yield from among("labels", "name", study.labels, map(str, printed))
+    for axis, values in names.items():
+        shown = Counter(study.labels.get(name, name) for name in dict.fromkeys(map(str, values)))
+        for text in (text for text, number in shown.items() if number > 1):
+            yield f"labels: {text} would stand for {shown[text]} names of {axis}: give each a label of its own"

@@ -74,7 +74,12 @@ def fingerprint(paths: Iterable[Path]) -> str:
     finally:
         # Ctrl-C does not wait for large files.
         pool.shutdown(wait=False, cancel_futures=True)
-    return hashlib.sha256(b"".join(digest.result() for digest in digests)).hexdigest()[:16]
+    return fingerprint_of(digest.result() for digest in digests)
+
+
+def fingerprint_of(digests: Iterable[bytes]) -> str:
+    """The fingerprint of files with these SHA-256, in this order."""
+    return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
 
 
 def _digest(path: Path, blocks: list[int]) -> bytes:

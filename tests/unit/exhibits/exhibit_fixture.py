@@ -33,10 +33,10 @@ def draw(
     exhibit = EXHIBIT.validate_python({"title": "Some scores"} | spec)
     order = {axis: list(dict.fromkeys(cells[axis])) for axis in ("source", "target") if axis in cells}
     study = SimpleNamespace(belongs=belongs, languages_used=languages or {}, methods=methods or {}, order=order)
-    rendering = exhibit.of_scores(study, cells, runs)
-    exhibit.write(name, folder, rendering, labels or {})
+    rendering = exhibit.of_scores(study, cells, runs)._replace(labels=labels or {})
+    exhibit.write(name, folder, rendering)
     if exhibit.is_compared:
-        exhibit.write_published(name, folder, rendering, labels or {})
+        exhibit.write_published(name, folder, rendering)
     files = {path.name.removeprefix(name): path.read_bytes() for path in sorted(Path(folder).iterdir())}
     assert sorted(files) == sorted(exhibit.suffixes)
     return files

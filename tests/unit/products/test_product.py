@@ -69,7 +69,7 @@ def test_files_have_the_paths_that_the_documentation_names() -> None:
     "path",
     [
         "results/s/runs/t/e/m/en/seed1",
-        "results/s/exhibits/x.pdf",
+        "results/s/exhibits/x.eps",
         "results/s/claims.tex",
         "results/s/runs/t/e/m/en/seed1/step5.safetensors",
         "results/s/encoders/e/vocab.txt",

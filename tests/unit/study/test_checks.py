@@ -310,3 +310,10 @@ def test_a_label_names_something_of_the_study(tmp_path: Path) -> None:
     assert known.labels["copa"] == "COPA"
     with pytest.raises(ValueError, match=r"labels: unknown name 'copas', did you mean 'copa'"):
         load_study(write(tmp_path, QA + "labels: {copas: COPA}\n"))
+
+
+def test_two_names_of_an_axis_have_different_labels(tmp_path: Path) -> None:
+    known = load_study(write(tmp_path, QA))
+    first, second, *_ = map(str, known.order["target"])
+    with pytest.raises(ValueError, match="labels: Here would stand for 2 names of target"):
+        load_study(write(tmp_path, f"{QA}labels: {{{first}: Here, {second}: Here}}\n"))

@@ -115,7 +115,6 @@ def parts_of(sheet: Sheet, settings: Latex) -> list[Grid]:
     """The parts of a table, one below the other."""
     printed = lines(sheet)
     rows = [tuple(key for key, _ in line.keys) for line in printed]
-    # The label of a key stands once, so the lines of a sheet lack it in other rows.
     texts = [[entry.text if entry else "" for entry in line.entries] for line in printed]
     bold = [[bool(getattr(entry, "is_best", False)) for entry in line.entries] for line in printed]
     grid = Grid(tuple(sheet.key_heads), sheet.heads, rows, texts, bold)

@@ -13,8 +13,8 @@ from torch import Tensor
 from xlgrid.base.arrays import Ints
 
 # A forward pass has a multiple of so many tokens, because a library of products prepares each new shape. Attention pads
-# rows to a multiple of `LANES` keys, below which a softmax takes several times as long on a CPU.
-TOKENS, LANES = 64, 16
+# rows to a multiple of `LANES` keys, and to `LEAST`, below which a softmax takes several times as long on a CPU.
+TOKENS, LANES, LEAST = 64, 8, 16
 
 
 class Random:
@@ -213,7 +213,7 @@ class Layout:
         """The places of the runs whose rows have so many keys, padding included."""
         of: dict[int, list[int]] = {}
         for run, (_, length) in enumerate(self.shapes):
-            of.setdefault(-(-length // LANES) * LANES, []).append(run)
+            of.setdefault(max(LEAST, -(-length // LANES) * LANES), []).append(run)
         return sorted(of.items())
 
     def _once(self, name: Any, make: Callable[[], Any]) -> Any:

@@ -187,3 +187,13 @@ def test_a_mistake_names_its_key(keys: dict[str, Any], said: str) -> None:
     axes = {"method": ["full-ft", "bitfit"], "encoder": ["mini"]}
     [problem] = EXHIBIT.validate_python(SCATTER | keys).problems(asked, axes)
     assert problem.split(":")[0].split(".")[0] in keys and said in problem
+
+
+def test_a_setting_of_variants_has_a_line_for_each_value() -> None:
+    """The line of a value is that of the cells with this value alone."""
+    of = cells()
+    few = of[of["method"] == "bitfit"]
+    both = pd.concat([few.assign(examples=10), few.assign(examples=1000, score=few["score"] ** 2 / 100)])
+    data = rendering({"lines": "examples"}, both).data
+    alone = [rendering({}, part).data for _, part in both.groupby("examples")]
+    assert [*data.groupby("examples")["slope"].first()] == pytest.approx([each["slope"].iloc[0] for each in alone])

@@ -1,0 +1,48 @@
+"""Which languages give and which receive: the effects of sources and targets on scores of zero-shot transfer."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from xlgrid.exhibits.drawing.sheet import number
+from xlgrid.languages.sources import NONE, Source
+from xlgrid.results.crossed import fit
+from xlgrid.results.population import LEAST_LANGUAGES
+
+# Of the normal distribution, for an interval of 95 %.
+QUANTILE = 1.96
+
+
+def donors(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """For each task, encoder and metric, a title and a table of languages with the effect of each as a source (gives)
+    and as a target (receives), by method.
+
+    An effect is the best linear unbiased prediction in the model of `xlgrid.results.crossed`, fitted to the means over
+    seeds of the cells whose target is not in the source, and in the unit of the score. Predictions are shrunk towards
+    0. A method is left out if it has fewer than `LEAST_LANGUAGES` sources or targets with a score in every seed.
+    """
+    pairs = cells[["source", "target"]].drop_duplicates()
+    pairs = pairs[[_is_transfer(*map(str, pair)) for pair in pairs.itertuples(index=False)]]
+    cells = cells.merge(pairs, on=["source", "target"], sort=False)
+    for of, part in cells.groupby(["task", "encoder", "metric"], sort=False):
+        columns = {}
+        for method, each in part.groupby("method", sort=False):
+            means = each.groupby(["source", "target"], sort=False)["score"].agg(
+                lambda scores: scores.mean(skipna=False)
+            )
+            axes = [list(means.dropna().index.get_level_values(axis)) for axis in ("source", "target")]
+            if min(len(set(names)) for names in axes) < LEAST_LANGUAGES:
+                continue
+            effects = fit(means.dropna().tolist(), axes).random
+            for axis, verb in enumerate(("gives", "receives")):
+                columns[f"{method} {verb}"] = {name: _text(*effect) for name, effect in effects.get(axis, {}).items()}
+        if columns:
+            yield ", ".join(map(str, of)), pd.DataFrame(columns).fillna("").rename_axis("Language").reset_index()
+
+
+def _is_transfer(source: str, target: str) -> bool:
+    return source != NONE and not {*Source(source).languages} & {*Source(target).languages}
+
+
+def _text(effect: float, error: float) -> str:
+    return f"{'+' * (round(effect, 1) > 0)}{number(effect, 1)} ± {number(QUANTILE * error, 1)}"
