@@ -56,17 +56,9 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
             figure = draw(scatter(dict(list(frames.items())[:MOST_PANELS])), alt)
         titles = {name: study.exhibits[name].title for name in frames}
         scores = [(name, titles[name], score([frame])) for name, frame in frames.items()]
-        notes = [
-            (titles[name], note)
-            for name, frame in frames.items()
-            for note in dict.fromkeys(frame["contradiction"])
-            if note
-        ]
-        parts.append(
-            _PARTS.published(
-                score(frames.values()), scores, Markup(figure), notes, len(notes) > MOST_NOTES, MOST_PANELS
-            )
-        )
+        notes = [(titles[name], note) for name in frames for note in frames[name]["contradiction"].unique() if note]
+        told = score(frames.values()), scores, Markup(figure), notes, len(notes) > MOST_NOTES, MOST_PANELS
+        parts.append(_PARTS.published(*told))
     return "".join(parts)
 
 
