@@ -46,7 +46,8 @@ class Masks(Exhibit):
 
     def rendering(self, plan: "Plan") -> Rendering:
         weights = self.weights(plan.study.methods)
-        return Rendering(self.sheet(weights), weights, partial(draw, weights), room=3)
+        across = int(weights.groupby("method")["mask"].nunique().max())
+        return Rendering(self.sheet(weights), weights, partial(draw, weights), room=1.6 * across)
 
     def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":
         """The weights of the masks of one input in two languages in one training step.

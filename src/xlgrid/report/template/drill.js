@@ -28,6 +28,7 @@
         keys.push(th.textContent);
       }
       while (spans[keys.length]?.end > number && keys.length < spans.length) keys.push(spans[keys.length].text);
+      tr.keys = keys;
       return {tr, own, keys, values: [...keys, ...[...tr.querySelectorAll('td')].map((td) => td.textContent)]};
     });
     const heads = [...sortable.tHead.rows].flatMap((tr, line, all) =>
@@ -175,15 +176,13 @@
     const heads = [...figure.querySelector('table.exhibit thead').lastElementChild.querySelectorAll('th')].map((th) => th.textContent);
     const outer = [...figure.querySelectorAll('table.exhibit thead tr:first-child th[colspan]')].flatMap((th) => Array(th.colSpan).fill(th.textContent));
     const quads = [...figure.querySelectorAll('svg g.entries path')];
-    const spans = [];
     let at = 0;
     for (const tr of figure.querySelector('table.exhibit tbody').rows) {
-      const keys = [...tr.querySelectorAll('th')].map((th) => th.textContent), width = tr.querySelectorAll('td').length;
-      spans.splice(Math.max(0, spans.length - keys.length), keys.length, ...keys);
+      const width = tr.querySelectorAll('td').length;
       for (let column = 0; column < width; column++, at++) {
         if (!entries[at]?.length) continue;
         const place = at, td = cells[at], text = td.textContent;
-        const title = [...spans, outer[column], heads.slice(-width)[column]].filter(Boolean).join(' · ');
+        const title = [...tr.keys, outer[column], heads.slice(-width)[column]].filter(Boolean).join(' · ');
         const show = () => open(name, place, title, td.title || text);
         td.replaceChildren(make('button', {class: 'entry', onclick: show, 'aria-haspopup': 'dialog'}, text));
         const quad = quads.length === entries.length && quads[at];
