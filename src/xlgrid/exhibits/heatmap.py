@@ -269,9 +269,10 @@ def letters(entries: "pd.DataFrame", inch: float, digits: int) -> tuple[float, i
 
     short = (entries["n_seeds"] < entries["n_seeds_expected"]) & entries["mean"].notna()
     for decimals in (digits, 0):
-        longest = max((len(number(mean, decimals)) for mean in entries["mean"].dropna()), default=1)
-        # A digit is 0.64 em wide; a point is half as wide, and so is a mark.
-        wide = 0.64 * longest - 0.32 * (decimals > 0) + 0.5 * short.any()
+        texts = [number(mean, decimals) for mean in entries["mean"].dropna()]
+        # A digit is 0.64 em wide, a minus sign 0.84, a point half as wide as a digit, and so is a mark. A third of an em is free.
+        wide = max((0.64 * len(text) + 0.2 * (text[0] == "\N{MINUS SIGN}") for text in texts), default=0.64)
+        wide += 0.34 - 0.32 * (decimals > 0) + 0.5 * short.any()
         points = min(9.0, (72 * inch - 1.5) / wide)
         if points >= SMALLEST:
             return points, decimals

@@ -17,7 +17,7 @@ from xlgrid.exhibits.drawing.sheet import number
 from xlgrid.products.report import Claims
 from xlgrid.results import units
 from xlgrid.results.claims import Claim, Selection
-from xlgrid.results.verdicts import DOES_NOT, HOLDS
+from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEVEL
 
 _TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
 _PARTS: Any = _TEMPLATES.get_template("verdicts.html.j2").module
@@ -113,7 +113,15 @@ def _sentence(claim: Claim, row: Any, labels: Mapping[str, str]) -> str:
         text += f" ({_to(row.low, row.high)}), where {row.expected} is expected"
     like = {HOLDS: "it holds", DOES_NOT: "it is open"}.get(row.like_verdict, f"it is open: {row.like_verdict}")
     interval = "" if isnan(row.like_low) else f" ({_to(row.like_low, row.like_high)})"
+    interval += f", with {corrected}" if (corrected := _corrected(row, "like_")) else ""
     return f"{text}; for languages like these, {like}{interval}."
+
+
+def _corrected(row: Any, prefix: str) -> str:
+    """The corrected p of a claim that only the correction for the number of claims keeps from holding; "" for others."""
+    verdict, p, corrected = (getattr(row, prefix + name) for name in ("verdict", "p", "p_corrected"))
+    is_kept = verdict == DOES_NOT and p < LEVEL
+    return f"p {number(corrected, 3)} after the correction for the number of claims" if is_kept else ""
 
 
 def _text(side: Selection, labels: Mapping[str, str]) -> str:
@@ -172,6 +180,8 @@ def _scale(judged: pd.DataFrame, claims: Sequence[Claim]) -> tuple[float, float,
 
 def _line(claim: Claim, row: Any, at: Any) -> dict[str, Any]:
     """The texts of a claim, and the places of its marks in percent of the width."""
+    counts = f"{row.n_seeds} of {row.n_seeds_expected} seeds, {row.n_cells} of {row.n_cells_expected} cells"
+    nothing = "" if isinstance(row.learnt_nothing, float) else row.learnt_nothing
     spans = {"claimed": claim.range, "like": (row.like_low, row.like_high), "these": (row.low, row.high)}
     return {
         "name": row.claim,
@@ -181,8 +191,8 @@ def _line(claim: Claim, row: Any, at: Any) -> dict[str, Any]:
         "these": drawn.interval(row, ""),
         "like": drawn.interval(row, "like_"),
         "verdicts": [(row.verdict, _state(row.verdict)), (row.like_verdict, _state(row.like_verdict))],
-        "aside": drawn.needed(row) or ("" if isinstance(row.learnt_nothing, float) else row.learnt_nothing),
-        "counts": f"{row.n_seeds} of {row.n_seeds_expected} seeds, {row.n_cells} of {row.n_cells_expected} cells",
+        "aside": "; ".join(filter(None, (_corrected(row, "like_"), drawn.needed(row) or nothing))),
+        "counts": "; ".join(filter(None, (counts, _corrected(row, "")))),
         "effect": None if isnan(row.effect) else at(row.effect),
         "spans": {name: (at(low), at(high)) for name, (low, high) in spans.items() if not isnan(low)},
     }

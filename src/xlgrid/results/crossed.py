@@ -4,9 +4,9 @@ The model of a value for each pair of a source i and a target j, some of which m
 
     y_ij = β_g + a_i + b_j + e_ij,   a_i ~ N(0, σ_a²),   b_j ~ N(0, σ_b²),   e_ij ~ N(0, σ_e²),
 
-where g is the group of the pair, and all effects are independent. This is the variance between languages of Sälevä,
-Ataman and Lignos (2025, "Beyond statistical significance", arXiv 2509.22612), for languages on two crossed axes (Baayen,
-Davidson and Bates 2008). A value is a mean over seeds: noise that all cells of a source share, such as that of its
+where g is the group of the pair, and all effects are independent. Sälevä, Ataman and Lignos (2025, arXiv 2509.22612)
+resample languages beside runs and examples, because scores vary with all three; here, languages are random effects on two
+crossed axes, as in Baayen, Davidson and Bates (2008). A value is a mean over seeds: noise that all cells of a source share, such as that of its
 runs, is in a_i, noise that all cells of a target share, such as that of its test examples, is in b_j, and all other
 noise is in e_ij. An axis has no random effect if it has a single value, or as many values as there are pairs, because
 its effect is then the same as β or e.

@@ -29,6 +29,7 @@ def row(name: str, verdict: str, like: str, effect: float, low: float, high: flo
     counts = {"n_seeds": 3, "n_seeds_expected": 3, "n_cells": 6, "n_cells_expected": 6, "n_sources": 1, "n_targets": 3}
     needed = {"seeds_needed": nan, "languages_needed": nan, "learnt_nothing": ""}
     like_these = {"like_low": nan, "like_high": nan, "like_verdict": like}
+    p = {f"{prefix}{name}": nan for prefix in ("", "like_") for name in ("p", "p_corrected")}
     return {
         **words,
         "effect": effect,
@@ -36,6 +37,7 @@ def row(name: str, verdict: str, like: str, effect: float, low: float, high: flo
         "high": high,
         "verdict": verdict,
         **like_these,
+        **p,
         **counts,
         **needed,
         **others,
@@ -79,6 +81,16 @@ def test_without_a_claim_that_holds_the_finding_says_what_is_not_shown() -> None
         "expected; for languages like these, it is open (−4.0 to 4.6)."
     )
     assert first.finding(CLAIMS, judged(LATER)) == "Claims: 1 lacking runs; none holding for languages like these."
+
+
+def test_an_interval_on_the_claimed_side_without_a_verdict_says_that_p_is_corrected() -> None:
+    like = {"like_verdict": DOES_NOT, "like_low": 0.6, "like_high": 12.4, "like_p": 0.03, "like_p_corrected": 0.09}
+    reason = "p 0.090 after the correction for the number of claims"
+    assert f"it is open (0.6 to 12.4), with {reason}." in first.finding(CLAIMS, judged(BETTER | like))
+    assert str(first.forest(CLAIMS, judged(BETTER | like))).count(reason) == 1
+    these = {"verdict": DOES_NOT, "p": 0.03, "p_corrected": 0.09}
+    assert str(first.forest(CLAIMS, judged(BETTER | these))).count(reason) == 1
+    assert reason not in str(first.forest(CLAIMS, judged(BETTER, SAME | {"p": 0.4, "p_corrected": 0.8})))
 
 
 def test_the_forest_has_the_claims_in_the_groups_of_their_verdicts() -> None:
