@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from xlgrid.base.clock import duration
 from xlgrid.base.files import whole
 from xlgrid.base.provenance import version
 from xlgrid.plan.plan import Plan
@@ -106,10 +107,6 @@ def _software(at: str, name: str, version: str) -> Entity:
     return _entity(at, "SoftwareApplication", name=name, softwareVersion=version, url=url)
 
 
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
 def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], licence: str | None) -> Iterator[Entity]:
     """The entities of the crate: itself, its files, the workflow with its tools and parameters, and the jobs."""
     study, name = plan.study, plan.study.name
@@ -127,8 +124,8 @@ def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], l
     shown = {parameter: [named[file] for file in made if file in named] for parameter, made in shown.items()}
     examples = {"#study": [named[StudyCopy(name, name).path]]} | {key: made for key, made in shown.items() if made}
     of_file = {file: parameter for parameter, made in examples.items() for file in made}
-    ended = max(job["endTime"] for job in jobs)
-    about = {"name": study.title, "description": study.description or study.title, "datePublished": ended}
+    about = {"name": study.title, "description": study.description or study.title}
+    about |= {"datePublished": datetime.now(UTC).date().isoformat()}
     yield _entity(METADATA, "CreativeWork", about={"@id": "./"}, conformsTo=_refs([CRATE, WORKFLOW]))
     yield _entity(
         "./",
@@ -170,8 +167,6 @@ def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], l
         name=f"The study {name}",
         description=f"snakemake --cores all {Report(name).path}",
         instrument={"@id": "Snakefile"},
-        startTime=min(job["startTime"] for job in jobs),
-        endTime=ended,
         object=_refs(examples["#study"]),
         result=_refs(file for made in shown.values() for file in made),
     )
@@ -183,25 +178,26 @@ def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], l
 
 
 def _job(plan: Plan, product: Product, named: Mapping[str, str]) -> Entity:
-    """The job that made a product, with its times, inputs and outputs; files outside the crate have names with #."""
+    """The job that made a product, with its duration, inputs and outputs; files outside the crate have names with #.
+
+    It has no start and no end, because no record has them, and the times of files are those of the last copy or touch.
+    """
     record = _record(product) or {}
     seconds = float(record.get("seconds", 0))
     # Snakemake measures the stages before training; other records have their time.
     if product.stage not in STAGES and (benchmark := Path(product.benchmark(plan.study).path)).is_file():
         with benchmark.open(encoding="utf-8", newline="") as file:
             seconds = sum(float(line["s"]) for line in csv.DictReader(file, delimiter="\t"))
-    ended = Path(product.path).stat().st_mtime
     made_by, device = record.get("command") or product.job(plan.study), record.get("device")
+    facts = [f"on {device}"] * bool(device) + [f"in {duration(seconds)}"] * bool(seconds)
     files = {"object": flat(product.inputs(plan)), "result": product.outputs(plan.study)}
     there = {side: [file for file in paths if Path(file).is_file()] for side, paths in files.items()}
     return _entity(
         f"#job/{quote(product.path)}",
         "CreateAction",
         name=product.job(plan.study),
-        description=f"{made_by}, on {device}" if device else made_by,
+        description=", ".join([made_by, *facts]),
         instrument={"@id": f"#{type(product).__name__}"},
-        startTime=_time(ended - seconds),
-        endTime=_time(ended),
         **{side: _refs(named.get(file) or f"#{quote(file)}" for file in paths) for side, paths in there.items()},
     )
 

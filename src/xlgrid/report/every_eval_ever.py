@@ -51,6 +51,7 @@ def _write(plan: Plan, model: Run, cells: Sequence[Cell], folder: Path) -> int:
     study = plan.study
     name = "_".join([model.task, model.encoder, model.method, model.source, f"seed{model.seed}"])
     made = {cell: records.read_expected(cell.path, cell._asdict()) for cell in cells}
+    # No record has the time of the evaluation. This one, which the schema requires, is that of the newest file.
     first, when = made[cells[0]], str(int(max(Path(cell.path).stat().st_mtime for cell in cells)))
     identity = {"evaluation_id": f"{model.folder}/{when}", "model_id": f"{study.name}/{name}"}
     # The same model has the same number, so that another export replaces its files.
@@ -62,7 +63,6 @@ def _write(plan: Plan, model: Run, cells: Sequence[Cell], folder: Path) -> int:
     log: Record = {
         "schema_version": VERSION,
         "evaluation_id": identity["evaluation_id"],
-        "evaluation_timestamp": when,
         "retrieved_timestamp": when,
         "source_metadata": {
             "source_name": study.title,

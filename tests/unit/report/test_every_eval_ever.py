@@ -53,6 +53,10 @@ def test_a_log_has_the_scores_of_its_cells(log: dict[str, Any]) -> None:
     assert log["eval_library"] == {"name": "xlgrid", "version": "0.1", "additional_details": {"commit": "c1"}}
 
 
+def test_a_time_of_evaluation_that_no_record_has_is_left_out(log: dict[str, Any]) -> None:
+    assert "evaluation_timestamp" not in log
+
+
 def test_an_example_has_its_text_both_answers_and_a_hash(log: dict[str, Any]) -> None:
     first, second = lines(log)
     assert first["input"] == {"raw": "Ada Lovelace lives", "reference": ["B-PER I-PER O"]}
