@@ -34,7 +34,7 @@ def read(plan: Plan, folder: str | Path) -> "pd.DataFrame":
     jobs.
 
     The columns are those of the ledger's `usage.jsonl`, such as `rule`, `output` and `cause` (empty for a job that is done); numbers that are
-    not known are NaN. `seconds` includes the attempts that a time limit has cut short.
+    not known are NaN. So are the times of a job that was requeued, because only its last attempt is measured.
 
     Args:
         folder: the ledger; it need not exist.
@@ -56,10 +56,7 @@ def read(plan: Plan, folder: str | Path) -> "pd.DataFrame":
     frame = pd.DataFrame(jobs, columns=["rule", "output", "cause", *NUMBERS])
     frame["cause"] = frame["cause"].where(frame["cause"].notna(), "")
     frame[NUMBERS] = frame[NUMBERS].apply(pd.to_numeric, errors="coerce")
-    requeues = frame["requeues"].fillna(0)
-    frame["seconds"] += 60 * frame["runtime"].fillna(0) * requeues
-    # The worker has measured the last attempt alone.
-    frame["cpu_seconds"] = frame["cpu_seconds"].where(requeues == 0)
+    frame.loc[frame["requeues"] > 0, ["seconds", "cpu_seconds"]] = math.nan
     return frame
 
 
@@ -155,6 +152,8 @@ def notes(jobs: "pd.DataFrame") -> Iterator[str]:
         )
     if unmeasured := jobs["memory_mb"].isna().sum():
         yield f"The memory of {unmeasured:,} jobs is not known, such as that of a job that was killed with its worker."
+    if requeued := (jobs["requeues"] > 0).sum():
+        yield f"{requeued:,} jobs were requeued, and went on from their saved states: they count for no time."
     yield "Memory is that of the largest process of a job. What jobs use of a GPU is not recorded: see `nvidia-smi` on its node."
     yield (
         f"Next time, in a profile (memory: {MEMORY:g} times the most, and {WORKER} MB for the process that starts the job; runtime: "
