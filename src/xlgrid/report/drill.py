@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 CELLS, WITH_EXAMPLES, EXAMPLES, LABELS = 20_000, 1_000, 10, 30
 # What a page shows of the record of a run, after some settings.
 OF_RUN = ("steps", "best_step", "dev_score", "n_train", "n_dev", "parameters", "inputs", "seconds", "device", "commit")
+# Why a cell has no examples.
+NO_ANSWERS = "Models of this task give no answers in single examples."
+EARLIER = "An earlier version of xlgrid made this cell without its answers. To have examples, delete it and run the study again."
 # The most characters of a text.
 LONGEST = 240
 
@@ -114,19 +117,24 @@ class _Examples(NamedTuple):
         for cell in [*first.values()][:WITH_EXAMPLES]:
             together[cell.task, cell.encoder, cell.source].append(cell)
         for cells in together.values():
-            found = {cell: self._found(cell) for cell in cells}
+            found: dict[Cell, list[Example]] = {}
+            without: dict[Cell, str] = {}
+            for cell in cells:
+                found[cell], without[cell] = self._found(cell)
             for cell in cells:
                 same = [each for each in cells if each.target == cell.target and each.seed == cell.seed]
                 other = next((each for each in same if each != cell and found[each]), None)
                 home = next((each for each in cells if found[each] and self._is_home(each, cell)), None)
-                yield cell, self._labels(cell) | (self._wrong(cell, found, other, home) if found[cell] else {})
+                shown = self._wrong(cell, found, other, home) if found[cell] else {"without": without[cell]}
+                yield cell, self._labels(cell) | shown
 
-    def _found(self, cell: "Cell") -> list[Example]:
-        """The examples of a cell; empty if they are not known, for instance because the data were not kept."""
+    def _found(self, cell: "Cell") -> tuple[list[Example], str]:
+        """The examples of a cell, and the reason if there are none."""
         try:
-            return predictions.examples(self.plan, cell, self.read[cell], self.root) or []
-        except (OSError, ValueError):
-            return []
+            found = predictions.examples(self.plan, cell, self.read[cell], self.root)
+        except (OSError, ValueError) as error:
+            return [], f"The examples of this cell cannot be read: {error}."
+        return found or [], EARLIER if found is None else NO_ANSWERS
 
     def _data(self, cell: "Cell") -> pa.Table:
         return predictions.rows_of(str(self.root / predictions.data_path(self.plan, cell)))

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,17 @@ def test_an_entry_leads_to_the_cells_whose_scores_it_shows(plan: Plan, details: 
             assert entry["mean"] == pytest.approx(expected, abs=1e-3)
 
 
+def test_names_of_facts_are_free(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    exhibit = plan.study.exhibit("blocks")
+    rendering = exhibit.rendering(plan)
+    entries, behind = (
+        frame.rename(columns={"target": "corpus-size"}) for frame in (rendering.sheet.entries, rendering.behind)
+    )
+    renamed = rendering._replace(sheet=replace(rendering.sheet, rows=("corpus-size",), entries=entries), behind=behind)
+    monkeypatch.setattr(type(exhibit), "rendering", lambda *_: renamed)
+    assert drill._entries(plan, "blocks", {}) is not None
+
+
 def test_a_blank_entry_leads_nowhere(details: dict[str, Any]) -> None:
     """Most languages have no other one of their family."""
     assert None in details["exhibits"]["rows"]["entries"]
@@ -69,6 +81,26 @@ def test_the_examples_of_a_cell_are_some_that_it_got_wrong(plan: Plan, details: 
             row = rows.loc[number]
             assert (text, gold, predicted) == (row["input_text"], row["gold"], row["predicted"])
             assert gold != predicted
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        ([], "give no answers in single examples"),
+        (None, "An earlier version of xlgrid made this cell"),
+        (FileNotFoundError("no data"), "cannot be read: no data"),
+    ],
+)
+def test_a_cell_without_examples_says_why(plan: Plan, monkeypatch: pytest.MonkeyPatch, found: Any, reason: str) -> None:
+    def examples(*_: Any) -> Any:
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(predictions, "examples", examples)
+    shown = [cell["without"] for cell in drill.details(plan)["cells"] if "without" in cell]
+    assert len(shown) == 2 * 16 * 16
+    assert all(reason in text for text in shown)
 
 
 def test_answers_of_another_method_and_of_the_language_of_training_are_beside(

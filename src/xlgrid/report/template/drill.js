@@ -99,6 +99,7 @@
   };
 
   const examples = (cell) => {
+    if (cell.without) return make('p', {class: 'missing'}, cell.without);
     if (!cell.examples) return make('p', {class: 'missing'}, 'The page has examples of one seed of each cell. ',
       make('code', {}, 'xlgrid export --predictions'), ' writes those of all cells.');
     if (!cell.examples.length) return make('p', {}, 'It got every example right.');
