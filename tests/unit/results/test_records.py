@@ -36,6 +36,14 @@ def test_outcomes_read_back(tmp_path: Path) -> None:
     assert records.outcomes("cell.json", records.read_cell(cell(tmp_path))) == OUTCOMES
 
 
+def test_outcomes_and_answers_are_unpacked_once() -> None:
+    records._unpacked.cache_clear()
+    cell = {"head": "span", "n": 2, "outcomes": pack([1, 2]), "answers": pack(["a", "b"])}
+    for _ in range(2):
+        assert (records.outcomes("x", cell), records.answers("x", cell)) == ([1, 2], ["a", "b"])
+    assert records._unpacked.cache_info().misses == 2
+
+
 def test_a_wrong_number_of_outcomes_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(Damaged, match=r"cell\.json has 2 outcomes but n 3: delete it") as refused:
         records.outcomes("cell.json", records.read_cell(cell(tmp_path, n=3)))
