@@ -142,7 +142,9 @@ def needed(row: Any) -> str:
     fewest = min((count for count in (row.n_sources, row.n_targets) if count > 1), default=1)
     seeds = row.verdict == DOES_NOT and row.seeds_needed > row.n_seeds
     languages = row.like_verdict == DOES_NOT and row.languages_needed > fewest
-    parts = [f"{row.seeds_needed:.0f} seeds"] * seeds + [f"{row.languages_needed:.0f} languages an axis"] * languages
+    parts = [f"{row.seeds_needed:.0f} seeds"] * seeds + [
+        f"{row.languages_needed:.0f} languages on each axis"
+    ] * languages
     return f"with this effect and noise, it would take {' or '.join(parts)}" if parts else ""
 
 

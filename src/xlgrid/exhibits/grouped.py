@@ -81,14 +81,14 @@ class Grouped(OfCells):
         high, thick = MARK * len(marks) + SPACE, MARK / (MARK * len(marks) + SPACE)
         ax = plots.axes_at(Figure(figsize=(1, 1), dpi=plots.DPI), 0, 0, look.room, high * len(rows))
         handles: dict[str, Any] = {}
-        entry: Any
-        for entry in entries.itertuples():
-            row, mark = getattr(entry, self.rows), marks.index(entry.column)
-            up = rows.index(row) + thick * (mark - (len(marks) - 1) / 2)
-            of_entry = scores[(scores[self.rows] == row) & (scores["column"] == entry.column)]
-            drawn = self.mark(ax, up, thick, mark, of_entry["score"].to_numpy(float), entry.n_seeds_expected)
-            handles.setdefault(SHORT if 0 < entry.n_seeds < entry.n_seeds_expected else look.label(entry.column), drawn)
-            if entry.n_seeds == 0:
+        for entry in entries.to_dict("records"):
+            row, mark, n, planned = (entry[name] for name in (self.rows, "column", "n_seeds", "n_seeds_expected"))
+            up = rows.index(row) + thick * (marks.index(mark) - (len(marks) - 1) / 2)
+            of_entry = scores[(scores[self.rows] == row) & (scores["column"] == mark)]
+            drawn = self.mark(ax, up, thick, marks.index(mark), of_entry["score"].to_numpy(float), planned)
+            for name in [look.label(mark)] + [SHORT] * (0 < n < planned):
+                handles.setdefault(name, drawn)
+            if n == 0:
                 ax.annotate("–", (0, up), (2, 0), ax.get_yaxis_transform(), "offset points", va="center", fontsize=7)
         ax.set_yticks(range(len(rows)), [look.label(row) for row in rows])
         ax.tick_params(axis="y", length=0)

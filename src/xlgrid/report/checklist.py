@@ -19,7 +19,7 @@ from xlgrid.report.figures import having
 from xlgrid.report.ledger import stated
 from xlgrid.report.overview import look
 from xlgrid.report.sweeps import table as table_of_sweeps
-from xlgrid.report.trace import SETTINGS, locked, read_record, software
+from xlgrid.report.trace import SETTINGS, locked, packages, read_record, settings_used
 from xlgrid.results.verdicts import LEAST_SEEDS
 
 # Number -> question, as ACL Rolling Review numbers them; https://aclrollingreview.org/responsibleNLPresearch/ has the full text.
@@ -161,7 +161,9 @@ def _setup(plan: Plan, report: page.Report) -> Iterator[str]:
     )
     names, settings = [key.capitalize() for key in KEYS], SETTINGS
     used = dict.fromkeys(
-        tuple([*(record["recipe"][key] for key in KEYS), *(record["recipe"]["training"].get(key) for key in settings)])
+        tuple(
+            [*(record["recipe"][key] for key in KEYS), *map(settings_used(record["recipe"]["training"]).get, settings)]
+        )
         for record in report.runs
     )
     yield _table([*names, *settings], used)
@@ -200,7 +202,7 @@ def _variance(plan: Plan) -> Iterator[str]:
 
 
 def _packages(plan: Plan, report: page.Report) -> Iterator[str]:
-    yield _table(["Package", "Version"], ((name, ", ".join(values)) for name, values in software(report.runs).items()))
+    yield _table(["Package", "Version"], ((name, ", ".join(values)) for name, values in packages(report.runs).items()))
     metrics = (record["metric"] for cell in plan.cells if (record := read_record(cell.path)))
     ways = dict.fromkeys((metric["name"], metric.get("implementation")) for metric in metrics)
     yield _table(["Metric", "Implementation"], ways)

@@ -24,7 +24,7 @@ from xlgrid.products import kinds
 from xlgrid.products.exhibits import Exhibit
 from xlgrid.products.product import Product, flat
 from xlgrid.products.report import Report, StudyCopy
-from xlgrid.report.trace import PACKAGES, read_record, sha256, software
+from xlgrid.report.trace import PACKAGES, packages, read_record, sha256
 
 METADATA = "ro-crate-metadata.json"
 CRATE, RUNS = "https://w3id.org/ro/crate/1.1", "https://w3id.org/ro/wfrun"
@@ -116,10 +116,9 @@ def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], l
     named = {file: quote(file, safe="/+~@") for file in files}
     jobs = [_job(plan, product, named) for product in products]
     records = filter(None, (_record(product) for product in products))
-    packages = [
+    required = [
         _software(f"{PYPI}/{package}/{quote(value)}/", package, value)
-        for package, values in software(records).items()
-        if package not in ("commit", "device")
+        for package, values in packages(records).items()
         for value in values
     ]
     made_by = {kind: f"xlgrid: {' or '.join(kind.rules)}" for kind in kinds() if kind in {*map(type, products)}}
@@ -152,7 +151,7 @@ def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], l
         "input": _refs(["#study"]),
         "output": _refs(parameter for parameter in examples if parameter != "#study"),
         "hasPart": _refs(tool["@id"] for tool in tools),
-        "softwareRequirements": _refs(package["@id"] for package in packages),
+        "softwareRequirements": _refs(package["@id"] for package in required),
     }
     for file, path in files.items():
         kind = mimetypes.guess_type(file)[0] or "text/plain"
@@ -161,7 +160,7 @@ def _graph(plan: Plan, products: Sequence[Product], files: Mapping[str, Path], l
         yield _entity(named[file], "File", **facts, **example) | (workflow if file == "Snakefile" else {})
     engine = {"name": "Snakemake", "url": "https://snakemake.readthedocs.io", "version": metadata.version("snakemake")}
     yield _entity("#snakemake", "ComputerLanguage", **engine)
-    yield from (*packages, *tools)
+    yield from (*required, *tools)
     for parameter, made in examples.items():
         title = "the study" if parameter == "#study" else study.exhibits[parameter.partition("/")[2]].title
         yield _entity(parameter, "FormalParameter", additionalType="File", name=title, workExample=_refs(made))

@@ -19,7 +19,8 @@ def donors(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
     An effect is the best linear unbiased prediction in the model of `xlgrid.results.crossed`, fitted to the means over
     seeds of the cells whose target is not in the source, and in the unit of the score. Predictions are shrunk towards
-    0. A method is left out if it has fewer than `LEAST_LANGUAGES` sources or targets with a score in every seed.
+    0. A method is left out if it has fewer than `LEAST_LANGUAGES` sources or targets with a score in every seed, and
+    a column if the variance of its effects is estimated as 0: then the scores show no difference between languages.
     """
     pairs = cells[["source", "target"]].drop_duplicates()
     pairs = pairs[[_is_transfer(*map(str, pair)) for pair in pairs.itertuples(index=False)]]
@@ -33,9 +34,11 @@ def donors(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
             axes = [list(means.dropna().index.get_level_values(axis)) for axis in ("source", "target")]
             if min(len(set(names)) for names in axes) < LEAST_LANGUAGES:
                 continue
-            effects = fit(means.dropna().tolist(), axes).random
+            fitted = fit(means.dropna().tolist(), axes)
             for axis, verb in enumerate(("gives", "receives")):
-                columns[f"{method} {verb}"] = {name: _text(*effect) for name, effect in effects.get(axis, {}).items()}
+                # Of a variance of 0, all predictions are 0 ± 0, which looks like certainty.
+                if fitted.variances.get(axis):
+                    columns[f"{method} {verb}"] = {name: _text(*each) for name, each in fitted.random[axis].items()}
         if columns:
             yield ", ".join(map(str, of)), pd.DataFrame(columns).fillna("").rename_axis("Language").reset_index()
 

@@ -81,7 +81,7 @@ def details(plan: "Plan", root: Path = Path()) -> dict[str, Any]:
 
 def _run(plan: "Plan", run: "Run", root: Path) -> dict[str, Any]:
     record, points = records.read_curve(root / run.folder) or ({}, [])
-    facts = {name: record.get("recipe", {}).get("training", {}).get(name) for name in trace.SETTINGS}
+    facts = trace.settings_used(record.get("recipe", {}).get("training", {}))
     facts |= {name: record[name] for name in OF_RUN if name in record}
     if facts.get("parameters"):
         facts["parameters"] = ", ".join(f"{count:,} {name}" for name, count in facts["parameters"].items())
@@ -233,13 +233,10 @@ def _entries(plan: "Plan", name: str, metrics: Mapping["Cell", dict[str, None]])
         behind[tuple(key)][numbers[path]] = None
         if metric in known[task]:
             own[numbers[path]][metric] = None
-    printed = lines(rendering.sheet)
+    printed, entries = lines(rendering.sheet), rendering.sheet.entries
+    keys_of = dict(zip(entries.index, entries[keys].itertuples(index=False, name=None), strict=True))
     return {
-        "entries": [
-            entry and [*behind[tuple(getattr(entry, key) for key in keys)]]
-            for line in printed
-            for entry in line.entries
-        ],
+        "entries": [entry and [*behind[keys_of[entry.Index]]] for line in printed for entry in line.entries],
         "rows": [" ".join(key for key, _ in line.keys) for line in printed],
         "columns": [" ".join(names) for names in rendering.sheet.columns],
     }

@@ -99,9 +99,9 @@ def advice(jobs: "pd.DataFrame") -> dict[str, str]:
 
 def tables(jobs: "pd.DataFrame") -> Iterator["Table"]:
     """A table of the memory of each rule, and one of its time, cores and GPUs."""
-    spread = ["median", "95 %", "most", "asked", "unused"]
+    spread = ["median", "95 %", "maximum", "requested", "unused"]
     memory = plain_table(["memory in MB", "jobs", "failed", *spread], 1)
-    time = plain_table(["time", *spread, "cores unused", "GPUs asked"], 1)
+    time = plain_table(["time", *spread, "cores unused", "GPUs requested"], 1)
     for rule, of_rule in jobs.groupby("rule", sort=False):
         counts = f"{len(of_rule):,}", f"{(of_rule['cause'] != '').sum():,}"
         memory.add_row(str(rule), *counts, *_spread(of_rule["memory_mb"], of_rule["mem_mb"], "{:,.0f}".format))

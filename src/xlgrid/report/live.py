@@ -148,7 +148,7 @@ def follow(pages: Mapping[Path, Plan], seconds: int = SECONDS, head: int | None 
     """
     while True:
         is_last, before = head is not None and os.getppid() != head, time.process_time()
-        note = f"Process {head or os.getpid()} of {socket.gethostname()} keeps this page up to date; if this time is long ago, it was killed."
+        note = f"Process {head or os.getpid()} of {socket.gethostname()} keeps this page up to date; if this time is long past, that process has been killed."
         note = "The run has ended." if is_last else note
         is_done = True
         for file, plan in pages.items():

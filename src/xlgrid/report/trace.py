@@ -35,6 +35,8 @@ PACKAGES = Path("envs/lock.txt")
 EXAMPLE = "a table, such as results/demo/exhibits/table03.csv, the claims, a run, or a cell"
 # The settings of a recipe that a reader asks for first, and what a trace has of the record of a result.
 SETTINGS = ("steps", "lr", "batch_tokens", "batch_size", "epochs", "warmup", "weight_decay", "dropout", "precision")
+# Setting -> the one that wins over it.
+OVERRIDDEN = {"epochs": "steps", "batch_tokens": "batch_size"}
 RECORDED = {
     *(
         *records.IDENTITY,
@@ -121,7 +123,8 @@ def trace(file: str | Path, rows: Sequence[str] = (), columns: Sequence[str] = (
         "files": {path: sha256(path) for path in files},
         "locks": {str(lock): sha256(lock) for lock in (PACKAGES, Path(project_lock())) if lock.is_file()},
         "locked": locked(plan, files),
-        "commands": {"results": again(plan, results), "file": again(plan, [path])},
+        # Without files, Snakemake would make the whole study again.
+        "commands": ({"results": again(plan, found)} if found else {}) | {"file": again(plan, [path])},
         "notes": [*notes, *_changes(plan, runs)],
     }
 
@@ -203,13 +206,18 @@ def _recorded(result: Mapping[str, Any], record: Mapping[str, Any] | None) -> di
     metric = str(result.get("metric") or (stated["name"] if isinstance(stated, dict) else stated)).removesuffix(
         "-difference"
     )
-    found = {
-        name: value for name, value in ({**record, **recipe} | recipe.get("training", {})).items() if name in RECORDED
-    }
+    used = {**record, **recipe} | settings_used(recipe.get("training", {}))
+    found = {name: value for name, value in used.items() if name in RECORDED}
     found |= {name: record[name] for name in record if name in RECORDED and name not in records.IDENTITY}
     if "score" not in result and "scores" in record:
         found["score"] = records.score(result["path"], record, metric)
     return found | {"metric": metric, "chance": record.get("chance", {}).get(metric)}
+
+
+def settings_used(training: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `SETTINGS` that a training has and uses, so not those over which another one wins."""
+    own = (name for name in SETTINGS if training.get(OVERRIDDEN.get(name, "")) is None)
+    return {name: training[name] for name in own if name in training}
 
 
 def software(made: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -220,6 +228,11 @@ def software(made: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
         for name, value in (record.get("versions", {}) | record.get("packages", {}) | own).items():
             found.setdefault(name, {})[str(value)] = None
     return {name: [*values] for name, values in found.items()}
+
+
+def packages(made: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The packages that made some results, each with its versions."""
+    return {name: values for name, values in software(made).items() if name not in ("commit", "device")}
 
 
 def made_from(plan: Plan, results: Iterable[Product], read: Iterable[str] = ()) -> list[str]:
@@ -305,7 +318,9 @@ def show(traced: Mapping[str, Any]) -> None:
             terminal.print(f"and {len(lines) - MOST:,} more: --json lists all")
     terminal.print("Made again by: the results, and the file from its results", style="bold")
     many = f"snakemake with the {len(results):,} results: --json has the command"
-    commands = [many if len(results) > MOST else traced["commands"]["results"], traced["commands"]["file"]]
+    commands = [
+        many if name == "results" and len(results) > MOST else text for name, text in traced["commands"].items()
+    ]
     for text in (*commands, *(f"Note: {note}" for note in traced["notes"])):
         terminal.print(text, soft_wrap=True, markup=False)
 

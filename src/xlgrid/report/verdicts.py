@@ -84,13 +84,19 @@ def finding(claims: Mapping[str, Claim], judged: pd.DataFrame, labels: Mapping[s
     """
     states = judged["verdict"].map(_state)
     decided = judged[states == "holds"] if (states == "holds").any() else judged[states == "open"]
-    n = states.value_counts()
-    words = {"holds": "holding over these languages", "open": "not holding", "lacks": "lacking runs"}
-    parts = [f"{n[state]} {text}" for state, text in words.items() if state in n]
-    also = int((judged["like_verdict"] == HOLDS).sum())
+    n = states.value_counts().to_dict()
+    parts = [f"{_holds(n.get('holds', 0))} over these languages"]
+    parts += [f"{n['open']} {'does' if n['open'] == 1 else 'do'} not"] if "open" in n else []
+    parts += [f"{n['lacks']} {'lacks' if n['lacks'] == 1 else 'lack'} runs"] if "lacks" in n else []
+    counts = ", and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    also = _holds(int((judged["like_verdict"] == HOLDS).sum()))
     first = [_sentence(claims[str(decided.iloc[0]["claim"])], decided.iloc[0], labels)] if len(decided) else []
-    total = f"Claims: {', '.join(parts)}; {also or 'none'} holding for languages like these."
+    total = f"Of {len(judged)} claim{'s' * (len(judged) > 1)}, {counts}; {also} for languages like these."
     return " ".join([*first, total])
+
+
+def _holds(n: int) -> str:
+    return f"{n or 'none'} hold{'s' * (n < 2)}"
 
 
 def _sentence(claim: Claim, row: Any, labels: Mapping[str, str]) -> str:
@@ -172,8 +178,10 @@ def _scale(judged: pd.DataFrame, claims: Sequence[Claim]) -> tuple[float, float,
     shown = judged[["effect", "low", "high", "like_low", "like_high"]].to_numpy(float).ravel().tolist()
     shown += [bound for claim in claims for bound in claim.range]
     values = [0.0, *filter(isfinite, shown)]
-    reach = max(max(values) - min(values), 1e-9)
-    low, high = min(values) - 0.04 * reach, max(values) + 0.04 * reach
+    span = max(values) - min(values)
+    # Effects of 0 without an interval differ by the precision of sums alone.
+    room = 0.04 * span if span > 1e-6 else 0.5
+    low, high = min(values) - room, max(values) + room
     ticks = MaxNLocator(5).tick_values(low, high)
     return low, high, [float(tick) for tick in ticks if low <= tick <= high]
 

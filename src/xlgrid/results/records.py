@@ -132,8 +132,8 @@ def _of_examples(path: str | Path, cell: Mapping[str, Any], entry: str) -> list[
     return values
 
 
-# The metrics of a cell are computed one after another.
-@lru_cache(maxsize=1)
+# The metrics of a cell are computed one after another, from its outcomes and its answers.
+@lru_cache(maxsize=2)
 def _unpacked(text: str) -> list[Any]:
     values: list[Any] = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
     return values

@@ -104,7 +104,7 @@ def test_the_numbers_that_would_be_enough_are_those_of_a_claim_that_does_not_hol
     counts = {"n_seeds": 3, "n_sources": 1, "n_targets": 9}
     row = {"verdict": verdicts.HOLDS, "like_verdict": verdicts.DOES_NOT, "seeds_needed": 4.0, "languages_needed": 12.0}
     assert claims.needed(SimpleNamespace(**row, **counts)) == (
-        "with this effect and noise, it would take 12 languages an axis"
+        "with this effect and noise, it would take 12 languages on each axis"
     )
     for other in ({"like_verdict": TOO_FEW}, {"languages_needed": 8.0}, {"languages_needed": float("nan")}):
         assert claims.needed(SimpleNamespace(**row | other, **counts)) == ""

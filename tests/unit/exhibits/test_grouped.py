@@ -88,6 +88,21 @@ def test_before_the_first_result_there_are_rows_without_marks(tmp_path: Path) ->
     assert files[".svg"].decode().count(">–</text>") == 4
 
 
+@pytest.mark.parametrize("spec", [BARS, SEEDS])
+def test_the_legend_has_all_marks_where_every_entry_lacks_a_seed(spec: dict[str, Any]) -> None:
+    of = grid(["en"], ["fr", "ru"], methods=METHODS, seeds=3)
+    of.loc[of["seed"] == 1, "score"] = NAN
+    assert key(drawn(spec, of)) == ["full-ft", "bitfit", "fewer seeds than planned"]
+
+
+@pytest.mark.parametrize("kind", ["bars", "seeds", "table"])
+def test_names_of_facts_are_free(kind: str, tmp_path: Path) -> None:
+    of = cells().assign(**{"corpus-size": cells()["target"]})
+    rows: Any = {"rows": ["corpus-size"], "columns": "method"} if kind == "table" else {"rows": "corpus-size"}
+    files = draw({"kind": kind, "title": "T", "select": {"method": "full-ft"}, **rows}, of, tmp_path)
+    assert "| ru  " in files[".md"].decode()
+
+
 def test_rows_within_themselves_are_refused() -> None:
     with pytest.raises(ValidationError, match="`rows` and `within` are both 'method'"):
         EXHIBIT.validate_python(BARS | {"rows": "method"})

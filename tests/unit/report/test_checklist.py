@@ -56,6 +56,11 @@ def test_runs_and_seeds_are_counted(sections: dict[str, str]) -> None:
     assert "Claims: 1, each with a 95 % interval" in sections["C3"]
 
 
+def test_packages_are_packages_alone(sections: dict[str, str]) -> None:
+    names = [line.split(" | ")[0] for line in sections["C4"].partition("\n\n")[0].splitlines()[2:]]
+    assert names == ["| torch"]
+
+
 def test_each_answer_names_its_evidence(sections: dict[str, str]) -> None:
     assert [
         key

@@ -10,7 +10,7 @@ from status_fixture import CELL, RUN, STUDY, write
 
 from xlgrid.products.data import Data
 from xlgrid.products.encode import Encoder
-from xlgrid.report.trace import show, trace
+from xlgrid.report.trace import settings_used, show, trace
 
 MEANS, CLAIMS = "results/tiny/exhibits/means.csv", "results/tiny/claims.csv"
 
@@ -94,7 +94,27 @@ def test_a_result_is_traced_itself(path: str) -> None:
 
 
 def test_an_exhibit_without_results_depends_on_none() -> None:
-    assert not [each for entry in trace("results/tiny/exhibits/groups.csv")["entries"] for each in entry["results"]]
+    """Without a target, Snakemake would make the default study again."""
+    traced = trace("results/tiny/exhibits/groups.csv")
+    assert not [each for entry in traced["entries"] for each in entry["results"]]
+    assert traced["commands"].keys() == {"file"}
+
+
+def test_the_command_for_results_makes_missing_ones_too() -> None:
+    command = trace(MEANS, ["qa2"], ["qb1"])["commands"]["results"]
+    assert command.endswith(f" -- {CELL._replace(source='qa2').path} {CELL._replace(source='qa2', seed=2).path}")
+
+
+@pytest.mark.parametrize(
+    ("training", "used"),
+    [
+        ({"steps": 300, "epochs": 3.0, "lr": 1e-4}, {"steps": 300, "lr": 1e-4}),
+        ({"steps": None, "epochs": 3.0}, {"steps": None, "epochs": 3.0}),
+        ({"batch_size": 32, "batch_tokens": 4096}, {"batch_size": 32}),
+    ],
+)
+def test_a_setting_over_which_another_one_wins_is_left_out(training: dict[str, Any], used: dict[str, Any]) -> None:
+    assert settings_used(training) == used
 
 
 @pytest.mark.parametrize(

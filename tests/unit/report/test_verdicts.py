@@ -56,8 +56,8 @@ def judged(*rows: dict[str, Any]) -> pd.DataFrame:
 def test_the_finding_is_about_the_first_claim_that_holds() -> None:
     assert first.finding(CLAIMS, judged(SAME, BETTER, LATER)) == (
         "lora is better than full-ft by 2.1 points of f1 (1.2 to 3.0) over these languages; for languages like these, it "
-        "is open: too few languages. Claims: 1 holding over these languages, 1 not holding, 1 lacking runs; none holding "
-        "for languages like these."
+        "is open: too few languages. Of 3 claims, 1 holds over these languages, 1 does not, and 1 lacks runs; none holds for "
+        "languages like these."
     )
 
 
@@ -80,7 +80,11 @@ def test_without_a_claim_that_holds_the_finding_says_what_is_not_shown() -> None
         "“BitFit is as <good>” is not shown over these languages: 0.3 points of f1 (−2.0 to 2.6), where within ±1 is "
         "expected; for languages like these, it is open (−4.0 to 4.6)."
     )
-    assert first.finding(CLAIMS, judged(LATER)) == "Claims: 1 lacking runs; none holding for languages like these."
+    assert first.finding(CLAIMS, judged(LATER)) == (
+        "Of 1 claim, none holds over these languages, and 1 lacks runs; none holds for languages like these."
+    )
+    several = judged(BETTER, BETTER, SAME, SAME, LATER, LATER)
+    assert "Of 6 claims, 2 hold over these languages, 2 do not, and 2 lack runs;" in first.finding(CLAIMS, several)
 
 
 def test_an_interval_on_the_claimed_side_without_a_verdict_says_that_p_is_corrected() -> None:
@@ -91,6 +95,12 @@ def test_an_interval_on_the_claimed_side_without_a_verdict_says_that_p_is_correc
     these = {"verdict": DOES_NOT, "p": 0.03, "p_corrected": 0.09}
     assert str(first.forest(CLAIMS, judged(BETTER | these))).count(reason) == 1
     assert reason not in str(first.forest(CLAIMS, judged(BETTER, SAME | {"p": 0.4, "p_corrected": 0.8})))
+
+
+def test_the_scale_of_effects_of_0_is_not_smaller_than_a_point() -> None:
+    same = pd.DataFrame([dict.fromkeys(("effect", "low", "high", "like_low", "like_high"), 1e-14)])
+    low, high, _ = first._scale(same, [])
+    assert high - low >= 1
 
 
 def test_the_forest_has_the_claims_in_the_groups_of_their_verdicts() -> None:

@@ -249,8 +249,10 @@ def lines(sheet: Sheet) -> list[Line]:
     """The rows of a sheet from top to bottom. Neighbouring rows share the label of a key if they agree in this key and
     in all keys before it, except for the last key."""
     rows: dict[tuple[str, ...], dict[tuple[str, ...], Any]] = {}
-    for entry in sheet.entries.itertuples():
-        keys, column = (tuple(label(getattr(entry, name)) for name in names) for names in (sheet.rows, sheet.axes))
+    # Names of columns, such as facts, are free, and may be no attributes of an entry.
+    sides = [sheet.entries[list(names)].itertuples(index=False, name=None) for names in (sheet.rows, sheet.axes)]
+    for entry, *of in zip(sheet.entries.itertuples(), *sides, strict=True):
+        keys, column = (tuple(map(label, values)) for values in of)
         rows.setdefault(keys, {})[column] = entry
     return [
         Line(
