@@ -11,6 +11,6 @@ def test_the_settings_that_a_study_changes_are_shown_before_it_runs(finished: Pa
     (finished / "studies/lower.yaml").write_text(shown(PAGE))
     [command] = commands(PAGE)
     output = shell(finished, command).stdout
-    assert "14 cells are in both studies" in output
+    assert "cells are in both studies" in output and "full-ft" not in output
     [rate] = [line for line in output.splitlines() if "training.lr" in line]
-    assert rate.split()[2] == "0.01" and "ner mini-xlmr bitfit" in rate and "full-ft" not in rate
+    assert rate.split()[2] == "0.01" and "ner mini-xlmr bitfit" in rate

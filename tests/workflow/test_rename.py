@@ -49,7 +49,7 @@ def test_nothing_is_computed_for_a_new_name(copy: Path, part: str, old: str, new
     before = cells(copy)
     edit(copy, lambda study: rename(study, part, old, new))
     assert planned(copy)["train"], "without the command, the runs of the new name train"
-    succeeds(copy, f"xlgrid rename demo {part} {old} {new}", *commands("docs/how-to/renaming.md")[1:])
+    succeeds(copy, f"xlgrid rename demo {part} {old} {new}")
     assert set(planned(copy)) <= RENDERED
     succeeds(copy, "snakemake --profile laptop")
     after = cells(copy)
@@ -62,18 +62,34 @@ def test_nothing_is_computed_for_a_new_name(copy: Path, part: str, old: str, new
     assert not [path for path in (copy / "results" / "demo").rglob(old) if "study" not in path.parts]
 
 
-def test_a_run_with_other_settings_stays(copy: Path) -> None:
+def test_snakemake_still_knows_what_else_has_changed(copy: Path) -> None:
     def change(study: dict[str, Any]) -> dict[str, Any]:
         study = rename(study, "method", "bitfit", "biases")
         study["training"].append({"when": {"method": "biases", "task": "ner"}, "set": {"lr": 0.5}})
+        study["training"].append({"when": {"method": "full-ft", "task": "ruletaker-d0"}, "set": {"lr": 0.5}})
         return study
 
     edit(copy, change)
-    output = shell(copy, "xlgrid rename demo method bitfit biases").stdout
-    assert "stays: results/demo/runs/ner/mini-xlmr/bitfit/qa1/seed1: its recipe has other settings" in output
-    assert [*(copy / "results/demo/runs/ner/mini-xlmr/bitfit").rglob("delta.safetensors")]
-    assert [*(copy / "results/demo/cells/ner/mini-xlmr/bitfit").rglob("*.json")]
-    assert not (copy / "results/demo/runs/ner/mini-xlmr/biases").exists()
+    succeeds(copy, *commands("docs/how-to/renaming.md"))
+    # A run of the renamed method, and those of another task from two sources.
+    assert planned(copy)["train"] == 1 + 2
+
+
+def test_a_study_that_extends_the_renamed_one_is_renamed_after_it(copy: Path) -> None:
+    own = {
+        "extends": "demo",
+        "title": "Other rates",
+        "training": [{"set": {"steps": 4, "batch_tokens": 256, "evaluations": 2, "lr": 0.01}}],
+        "grids": {"ner": {"method": ["bitfit"]}, "ruletaker": None},
+        "exhibits": None,
+    }
+    (copy / "studies/own.yaml").write_text(yaml.safe_dump(own))
+    succeeds(copy, "snakemake --profile laptop results/own/report.html")
+    edit(copy, lambda study: rename(study, "method", "bitfit", "biases"))
+    own["grids"]["ner"]["method"] = ["biases"]  # type: ignore[index]
+    (copy / "studies/own.yaml").write_text(yaml.safe_dump(own))
+    succeeds(copy, "xlgrid rename demo method bitfit biases", "xlgrid rename own method bitfit biases")
+    assert set(planned(copy, "results/own/report.html")) <= RENDERED - {"all"}
 
 
 @pytest.mark.parametrize(

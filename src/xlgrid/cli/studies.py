@@ -78,9 +78,9 @@ def rename(
     Write the new name into the study first.
     """
     from xlgrid.plan.load import load_plan
-    from xlgrid.plan.rename import Renaming, rename
+    from xlgrid.plan.rename import rename
 
-    print(rename(load_plan(study), Renaming(part, old, new)))
+    print(rename(load_plan(study), part, old, new))
 
 
 def compare(

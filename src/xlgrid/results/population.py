@@ -12,7 +12,7 @@ the factor of each side. Over languages like these, the variance of the effect i
 - τ² = Σ_i var_k(Σ_j w_ij · y_ijk) is the noise of runs in w' V w, which s² has already. It adds up over the targets
   instead if the claim has one source.
 - v is the variance over draws of test examples that all targets share, such as a parallel test set; the noise of the
-  examples of single targets is in w' V w.
+  examples of single targets is in w' V w. With one target, v has the noise of its examples.
 
 Languages are not a random sample of all languages, and related languages are not independent. The interval is about
 languages that differ as those of the study do.

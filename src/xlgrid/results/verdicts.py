@@ -241,7 +241,9 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         effect = row["effect"] - (claim.against or 0)
         these = Noise(row["seed_variance"], row["example_variance"], row["n_seeds"])
         population = row["population"]
-        like = these._replace(of_shared=row["shared_variance"], population=population)
+        # With one target, the noise of its examples is in all values alike, and therefore not in the variance over languages.
+        shared = row["shared_variance"] if population.targets > 1 else row["example_variance"]
+        like = these._replace(of_shared=shared, population=population)
         # `against` compares a single side with a number, for instance to claim that a model guesses.
         nothing = row["learnt_nothing"] if len(claim.sides) > 1 else ""
         enough = row["n_seeds"] >= LEAST_SEEDS and row["n_cells"] == row["n_cells_expected"] and not nothing

@@ -282,7 +282,9 @@ class Recipe(Strict):
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with every setting that can change a result.
 
-        The names that a study gives its parts change no result, so that a run keeps its digest if they change.
+        The names that a study gives its parts change no result, so that a run keeps its digest if they change. Two recipes
+        that name different data, encoders or earlier runs may therefore have the same digest; `inputs` in the record of a
+        run tells their contents apart.
         """
         # The digest includes defaults, so that it changes when a default of xlgrid changes.
         # The digests of other runs do not change with a field that only runs of a sweep, of a group, or without training have.

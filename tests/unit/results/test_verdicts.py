@@ -402,3 +402,13 @@ def test_a_true_effect_of_the_smallest_size_shows_in_more_than_half_of_all_studi
     effects = np.random.default_rng(seeds).normal(smallest, 1, (times, seeds))
     shown = effects.mean(axis=1) / effects.std(axis=1, ddof=1) > smallest
     assert shown.mean() == pytest.approx(share, abs=0.015)
+
+
+@pytest.mark.parametrize(("targets", "examples"), [(1, 0.4), (6, 0.1)])
+def test_the_examples_of_a_single_target_add_to_the_interval_over_languages(targets: int, examples: float) -> None:
+    """The variance over languages has the noise of examples that differ between targets, and one target has no others."""
+    counts = {"n_seeds": 3, "n_seeds_expected": 3, "n_cells": 36, "n_cells_expected": 36, "learnt_nothing": ""}
+    variances = {"seed_variance": 0.2, "example_variance": 0.4, "shared_variance": 0.1}
+    row = {"claim": "c", "metric": "accuracy", "effect": 2.0, "population": Population(0.3, 5.0, 6, targets)}
+    judged = verdicts.judge({"c": claim()}, pd.DataFrame([row | variances | counts]))
+    assert judged["like_se"].item() == pytest.approx(math.sqrt(0.2 + 0.3 + examples))
