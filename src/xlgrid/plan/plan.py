@@ -1,7 +1,7 @@
 """The plan of a study: its cells and runs, and the study that makes each product: this one or one that it extends."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -55,6 +55,13 @@ class Plan:
     def runs(self) -> list[Run]:
         """Every run of the study; a run comes after the runs with which it begins."""
         return [self.owned(run) for run in self.named_runs]
+
+    @property
+    def unmade(self) -> "Plan":
+        """This plan with cells that have no files, whatever has run: no study is named -."""
+        plan = replace(self)
+        vars(plan)["cells"] = [cell._replace(study="-") for cell in self.cells]
+        return plan
 
     def runs_of(self, cells: "Iterable[Cell]") -> list[Run]:
         """Every run that some cells of the study need; a run comes after the runs with which it begins."""

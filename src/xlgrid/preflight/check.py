@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 from xlgrid.data.downloads import find
 from xlgrid.plan.checks import inherited_problems, training_problems
@@ -73,10 +71,7 @@ def exhibit_lines(plan: Plan) -> Iterator[Line]:
     Learning curves are not checked, because they show runs that have started; neither are exhibits of files that are not
     downloaded yet.
     """
-    # No study is named -, so the cells of this study have no files.
-    cells = [cell._replace(study="-") for cell in plan.cells]
-    unmade = cast("Plan", SimpleNamespace(study=plan.study, cells=cells, owned=plan.owned))
-    rendered, are_good = 0, True
+    rendered, are_good, unmade = 0, True, plan.unmade
     for name in plan.study.exhibits:
         exhibit = plan.study.exhibit(name)
         absent = [file for file in exhibit.files(plan.study) if not Path(file).is_file()]

@@ -9,8 +9,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -221,9 +220,8 @@ def _entries(plan: "Plan", name: str, metrics: Mapping["Cell", dict[str, None]])
     """
     from xlgrid.exhibits.drawing.sheet import lines
 
-    # No study is named -, so these cells have no files, and the frame has a row for each planned cell.
-    cells = [cell._replace(study="-") for cell in plan.cells]
-    unmade = cast("Plan", SimpleNamespace(study=plan.study, cells=cells, owned=plan.owned))
+    # Without files, the frame has a row for each planned cell.
+    unmade = plan.unmade
     try:
         rendering = plan.study.exhibit(name).rendering(unmade)
     except (ValueError, OSError):
@@ -231,7 +229,7 @@ def _entries(plan: "Plan", name: str, metrics: Mapping["Cell", dict[str, None]])
     # Learning curves have runs behind them, and not cells.
     if rendering.behind is None or not {"path", "metric"} <= {*rendering.behind}:
         return None
-    own, numbers = [*metrics.values()], {cell.path: number for number, cell in enumerate(cells[:CELLS])}
+    own, numbers = [*metrics.values()], {cell.path: number for number, cell in enumerate(unmade.cells[:CELLS])}
     keys = [key for key in (*rendering.sheet.rows, *rendering.sheet.axes) if key in rendering.behind]
     # The metric of a difference of scores is named after it.
     known = {name: {*entry.task.all_metrics} for name, entry in plan.study.tasks.items()}

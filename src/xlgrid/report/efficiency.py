@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.clock import duration
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.workflow import beginning
+from xlgrid.plan.workflow import made_by
 from xlgrid.products import product_of
 from xlgrid.products.product import Product
 from xlgrid.report import ledger
 from xlgrid.report.cost import plain_table
 from xlgrid.report.status import console
-from xlgrid.study.schema import Study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +49,7 @@ def read(plan: Plan, folder: str | Path) -> "pd.DataFrame":
         if product.study == plan.study.name and name not in known and "/" in name:
             with suppress(OSError), open(product.benchmark(plan.study).path, encoding="utf-8", newline="") as file:
                 for measured in csv.DictReader(file, delimiter="\t"):
-                    about = {"rule": _rule(product, plan.study), "output": product.path}
+                    about = {"rule": _rule(plan, product), "output": product.path}
                     names = {"seconds": "s", "memory_mb": "max_rss", "cpu_seconds": "cpu_time"}
                     jobs.append(about | {name: measured.get(column) for name, column in names.items()})
     frame = pd.DataFrame(jobs, columns=["rule", "output", "cause", *NUMBERS])
@@ -60,12 +59,11 @@ def read(plan: Plan, folder: str | Path) -> "pd.DataFrame":
     return frame
 
 
-def _rule(product: Product, study: Study) -> str:
-    """The rule that makes a product in a study."""
-    path = product.path.removeprefix(f"results/{study.name}")
-    begins = [(len(begin), rule, begin) for rule, begins in product.makers(study).items() for begin in begins]
-    fitting = [(length, rule) for length, rule, begin in begins if re.match(beginning([begin]), path)]
-    return max(fitting)[1] if fitting else product.rules[0]
+def _rule(plan: Plan, product: Product) -> str:
+    """The rule that makes a product of a study."""
+    plans, path = {plan.study.name: plan}, product.path.removeprefix("results/")
+    several = product.rules[1:] and product.rules
+    return next((rule for rule in several if re.match(made_by(plans, rule, type(product)), path)), product.rules[0])
 
 
 def unused(used: "pd.Series[float]", requested: "pd.Series[float]") -> str:

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -50,9 +49,8 @@ RUN = ["task", "encoder", "method", "source", "seed"]
 STAGES = ("data", "text", "tokenizers", "encoders", "tokens")
 AXES = ("task", "encoder", "method", "source", "target", "seed", "metric")
 
-_TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
 # The macros of the template, which return HTML for some values.
-_PARTS: Any = _TEMPLATES.get_template("parts.html.j2").module
+_PARTS: Any = first.TEMPLATES.get_template("parts.html.j2").module
 
 
 class Html(str):

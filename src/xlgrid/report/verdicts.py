@@ -19,8 +19,8 @@ from xlgrid.results import units
 from xlgrid.results.claims import Claim, Selection
 from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEVEL
 
-_TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
-_PARTS: Any = _TEMPLATES.get_template("verdicts.html.j2").module
+TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
+_PARTS: Any = TEMPLATES.get_template("verdicts.html.j2").module
 # The state of a claim -> the heading of its group.
 GROUPS = {"holds": "Claims that hold", "open": "Claims that do not hold", "lacks": "Claims that lack runs"}
 # The panels of the scatter, in its columns and at most.

@@ -133,8 +133,12 @@ def fit(values: Sequence[float], axes: Sequence[Sequence[Hashable]], groups: Seq
     errors = np.sqrt(np.maximum(0, np.diag(inverse)) * variance)
     both_of = list(zip(estimates.tolist(), errors.tolist(), strict=True))
     random = {axis: dict(zip(levels[axis], both_of[np.argmax(owner == axis) :], strict=False)) for axis in levels}
-    covariance = np.asarray(2 * variance**2 * np.linalg.inv(information), dtype=float)
-    return Fit(variances, random, members, covariance)
+    try:
+        inverted = np.linalg.inv(information)
+    except np.linalg.LinAlgError:
+        # Few values, which depend on one axis alone, do not tell the other variances apart.
+        inverted = np.linalg.pinv(information)
+    return Fit(variances, random, members, np.asarray(2 * variance**2 * inverted, dtype=float))
 
 
 def _indicators(names: Sequence[Hashable], levels: Sequence[Hashable]) -> Floats:

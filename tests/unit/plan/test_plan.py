@@ -221,3 +221,6 @@ def test_seeds_of_two_studies_are_averaged() -> None:
     plan.study.exhibit("scores").render("scores", plan, "out")
     entry = next(line for line in Path("out/scores.csv").read_text().splitlines() if line.startswith("full-ft,qb1"))
     assert ",20.0," in entry and ",3,3" in entry
+    made, unmade = (plan.study.exhibit("scores").rendering(each).sheet.entries for each in (plan, plan.unmade))
+    assert (made["n_seeds"].tolist(), unmade["n_seeds"].unique().tolist()) == (made["n_seeds_expected"].tolist(), [0])
+    assert Counter(each.study for each in plan.cells) == {"old": 12, "new": 6}, "the plan itself is as before"

@@ -130,6 +130,13 @@ def test_values_without_a_residual_have_the_variance_of_their_languages() -> Non
     assert all(math.isfinite(number) for number in fitted.variance([1 / 36] * 36))
 
 
+def test_few_values_that_depend_on_one_axis_alone_have_finite_degrees_of_freedom() -> None:
+    """Their information is singular."""
+    pairs = [(row, column) for row in range(4) for column in range(2)]
+    variance, freedom = fit([3.0 * column for _, column in pairs], list(zip(*pairs, strict=True))).variance([1 / 8] * 8)
+    assert variance > 0 and 0 < freedom < math.inf
+
+
 def test_as_many_groups_as_values_are_refused() -> None:
     with pytest.raises(ValueError, match="2 values in 2 groups have no residual"):
         fit([1.0, 2.0], [["a", "b"], ["c", "d"]], [1, 2])
