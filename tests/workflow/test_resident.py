@@ -52,5 +52,6 @@ def test_cells_of_a_worker_are_those_that_their_commands_make_alone(made: Path) 
     assert len(cells) == prod(len(grid[axis]) for axis in axes) * len(study()["languages"])
     for cell in cells:
         command = json.loads(cell.read_text())["command"]
-        succeeds(made, re.sub(r"--output \S+", "--output alone.json", command))
-        assert entries(made / "alone.json") == entries(cell), cell
+        # The path of a cell names what it is.
+        succeeds(made, re.sub(r"--output (\S+)", r"--output alone/\1", command))
+        assert entries(made / "alone" / cell.relative_to(made)) == entries(cell), cell

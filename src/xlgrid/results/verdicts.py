@@ -14,7 +14,7 @@ value with many draws). For a metric of all outcomes at once, such as BLEU, v is
 bootstrap, which are the same in all cells (`OfAll.moves`).
 
 If the noise is normal, the interval covers the true effect with a probability of at least 95 %, for every division of
-the noise between seeds and examples; `benchmarks/statistics.py` measures the level on simulated studies without an
+the noise between seeds and examples; `benchmarks/uncertainty.py` measures the level on simulated studies without an
 effect. The reason: the probability of covering it, given s, is F(w · t² · s² / σ² + (1 - w) · z²), where F is the
 distribution of χ² with one degree of freedom, σ² the true variance over seeds, and w its share of the total variance. F
 is concave, so the probability is at least w times the coverage of a t interval plus 1 - w times the coverage of a
@@ -30,7 +30,7 @@ covers them: if a method gains nothing on average over all languages, and its ga
 runs, a claim on 16 × 16 languages holds over these languages in 16 % of all grids with five seeds, instead of 2.5 %.
 The second interval adds the variance over sources and targets as crossed random effects (`xlgrid.results.population`).
 It is never narrower than the first one. In 10,000 simulated grids with 5 × 5, 6 × 6 and 16 × 16 languages and three or
-five seeds, it covers the truth in 94 to 97 % (`benchmarks/statistics.py`). An axis that varies needs five languages.
+five seeds, it covers the truth in 94 to 97 % (`benchmarks/uncertainty.py`). An axis that varies needs five languages.
 
 **p.** The null hypothesis is an effect of at most the margin (`expect: greater`), of at least its negative (`less`), or
 the worse of both bounds (`none`). p is twice the tail for which an interval of this level ends at the bound. Hence, p

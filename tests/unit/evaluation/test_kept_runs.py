@@ -10,6 +10,7 @@ import forked
 import pytest
 from test_stand_in import LANGUAGES, World
 
+from xlgrid.products.evaluate import Cell
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 
@@ -87,15 +88,15 @@ class Runs:
         return self.world.tokens(head, split, encoder, language, parallel)
 
     def words(self, cell: Evaluated, out: Path) -> list[str]:
-        """The command line of a cell, without the name of the program."""
+        """The command line of a cell with a file in a folder, without the name of the program."""
         tokens = self.tokens(cell.encoder, cell.head, "test", cell.target, cell.parallel)
         source = (
             json.loads((self.folder / cell.run / "run.json").read_text())["recipe"]["source"] if cell.run else "none"
         )
-        path = f"s/{cell.head}/{cell.encoder}/{cell.run or 'as-is'}/{source}/{cell.target}/1"
-        words = ["evaluate", f"--encoder={self.folder / cell.encoder}", f"--tokens={tokens}", f"--cell={path}"]
+        path = Cell("s", cell.head, cell.encoder, cell.run or "as-is", source, cell.target, 1).path
+        words = ["evaluate", f"--encoder={self.folder / cell.encoder}", f"--tokens={tokens}"]
         places = [str(self.folder / name) for name in (cell.run, cell.mlm_run) if name]
-        return [*words, f"--output={out}", *places]
+        return [*words, f"--output={out / path}", *places]
 
 
 FIRST, SECOND = LANGUAGES
@@ -121,26 +122,29 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs(World(tmp_path_factory.mktemp("world")))
 
 
-def contents(file: Path) -> str:
+def contents(folder: Path) -> str:
+    """The contents of the only cell in a folder, without its times."""
+    [file] = folder.rglob("*.json")
     return TIMES.sub("", file.read_text())
 
 
 def served(runs: Runs, cells: list[Evaluated], folder: Path) -> list[str]:
     """The files that one process writes for cells, one after another."""
-    files = [folder / f"served-{number}.json" for number in range(len(cells))]
+    folders = [folder / f"served-{number}" for number in range(len(cells))]
     ended = forked.python(
-        SERVE, *(json.dumps(runs.words(*each)) for each in zip(cells, files, strict=True)), timeout=300
+        SERVE, *(json.dumps(runs.words(*each)) for each in zip(cells, folders, strict=True)), timeout=300
     )
     assert ended.returncode == 0, ended.stderr
-    return [contents(file) for file in files]
+    return [*map(contents, folders)]
 
 
 def test_cells_of_each_way_of_sharing_in_turn_are_those_of_commands_alone(runs: Runs, tmp_path: Path) -> None:
     alone = {}
-    for cell in CELLS:
-        ended = forked.python(ALONE, json.dumps(runs.words(cell, tmp_path / "alone.json")))
+    for number, cell in enumerate(CELLS):
+        folder = tmp_path / f"alone-{number}"
+        ended = forked.python(ALONE, json.dumps(runs.words(cell, folder)))
         assert ended.returncode == 0, ended.stderr
-        alone[cell] = contents(tmp_path / "alone.json")
+        alone[cell] = contents(folder)
     drawn = random.Random(1)
     # The cells of an encoder together, as the executor gives them, and of all encoders in turn.
     order = [*CELLS, *(cell for _ in range(ROUNDS) for cell in drawn.sample(CELLS, len(CELLS)))]

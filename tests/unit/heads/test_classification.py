@@ -172,7 +172,7 @@ def test_a_move_is_how_the_score_changes_with_an_example_s_weight(head: str, mea
 
 @pytest.mark.parametrize("name", ["accuracy", "macro-f1", "weighted-f1", "mcc", "f1:mixed", "macro-precision"])
 def test_an_interval_of_a_score_covers_it(name: str) -> None:
-    """Of 600 test sets of 500 rows, 93 to 97 percent; `benchmarks/statistics.py` has more."""
+    """Of 600 test sets of 500 rows, 93 to 97 percent; `benchmarks/uncertainty.py` has more."""
     rng = np.random.default_rng(1)
     joint = np.array([[30, 4, 3, 1], [5, 20, 4, 1], [2, 5, 15, 2], [2, 1, 1, 4]]) / 100
     measured = HEADS["sequence"].metric(CLASSES, name)

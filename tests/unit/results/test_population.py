@@ -138,7 +138,7 @@ def test_more_languages_make_the_variance_smaller() -> None:
 @pytest.mark.parametrize("seeds", [3, 5])
 @pytest.mark.parametrize("size", [5, 8])
 def test_the_interval_has_the_truth_in_nearly_95_of_a_hundred_grids(seeds: int, size: int) -> None:
-    """Of 400 grids, whose languages differ as much as their runs; `benchmarks/statistics.py` has 10,000 of many kinds."""
+    """Of 400 grids, whose languages differ as much as their runs; `benchmarks/uncertainty.py` has 10,000 of many kinds."""
     rng = np.random.default_rng([9, seeds, size])
     pairs, covered, times = grid(size, size), 0, 400
     each = terms(pairs, {0: 1 / len(pairs), 1: -1 / len(pairs)}, range(seeds))

@@ -1,4 +1,4 @@
-"""Do intervals and verdicts keep their level? `python benchmarks/statistics.py` simulates studies whose truth is known.
+"""Do intervals and verdicts keep their level? `python benchmarks/uncertainty.py` simulates studies whose truth is known.
 
 `these`: verdicts over the languages of a study. A study has a baseline and six methods, trained from three sources with S seeds and
 evaluated on four parallel targets, whose example i is the same sentence in four languages. Each claim says that one of the methods
