@@ -59,7 +59,7 @@ exhibits:
   matrix: {{kind: heatmap, title: "Full fine-tuning, accuracy", method: full-ft}}
   gain: {{kind: heatmap, title: BitFit minus full fine-tuning, difference: [bitfit, full-ft]}}
   rows: {{kind: table, title: Each source, rows: [method, source], columns: group, groups: [in-language, same-family, other-family]}}
-  panels: {{kind: heatmaps, title: Both methods, panels: method, select: {{source: [en, ru, ar], target: [en, ru, ar, hi]}}}}
+  panels: {{kind: heatmaps, title: Both methods, width: page, panels: method, select: {{source: [en, ru, ar], target: [en, ru, ar, hi]}}}}
   blocks: {{kind: table, title: Both metrics, select: {{metric: [accuracy, macro-f1]}}, rows: [target], columns: [metric, method]}}
 """
 
