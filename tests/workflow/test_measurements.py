@@ -10,7 +10,7 @@ from project import ROOT
 pytestmark = pytest.mark.thorough
 SMALL = {
     "gpu.py": "--small",
-    "loop.py": "--layers 1 --hidden 64 --tokenizer 500 --steps 4 --rounds 1",
+    "loop.py": "--layers 1 --hidden 64 --vocabulary 500 --steps 4 --rounds 1",
     "modular.py": "--languages 2 4 --hidden 256 --layers 1 --tokenizer 500 --length 16 --batch 2 --steps 1",
     "retrieval.py": "--search 50 --mine 120 --dimensions 256 --block 1000",
 }

@@ -34,7 +34,9 @@ class Seeds(Grouped):
         elif len(scores):
             half = 0.45 * thick
             ax.plot([scores.mean()] * 2, [up - half, up + half], color=plots.INK, linewidth=1.2, zorder=3)
-        look = {"markersize": 3.5, "markeredgewidth": 0.8, "color": colour}
-        look["markerfacecolor"] = "none" if 0 < len(scores) < planned else colour
+        is_short = 0 < len(scores) < planned
+        # A white edge keeps marks apart that lie on each other.
+        faces = {"markerfacecolor": "none" if is_short else colour, "markeredgecolor": colour if is_short else "white"}
+        look = {"markersize": 4, "markeredgewidth": 0.8 if is_short else 0.4, "color": colour, **faces}
         [drawn] = ax.plot(scores, [up] * len(scores), plots.MARKERS[number % len(plots.MARKERS)], **look)
         return drawn
