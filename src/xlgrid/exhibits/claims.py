@@ -84,10 +84,10 @@ def sheet(title: str, judged: pd.DataFrame) -> Sheet:
     lines = []
     row: Any
     for row in judged.itertuples():
-        counts = f"{row.n_seeds} of {row.n_seeds_expected} seeds, {row.n_cells} of {row.n_cells_expected} cells"
+        behind = counts(row)
         metric = units.sentence([row.metric])
-        aside = {NOT_ENOUGH: f" ({counts})", NOTHING: f" ({row.learnt_nothing})"}
-        described = "; ".join(filter(None, (row.measured, metric, counts)))
+        aside = {NOT_ENOUGH: f" ({behind})", NOTHING: f" ({row.learnt_nothing})"}
+        described = "; ".join(filter(None, (row.measured, metric, behind)))
         of_languages = "; ".join(filter(None, (f"sources {row.n_sources}, targets {row.n_targets}", needed(row))))
         for (languages, prefix), hover in zip(INTERVALS.items(), (described, of_languages), strict=True):
             p, verdict = getattr(row, f"{prefix}p"), str(getattr(row, f"{prefix}verdict"))
@@ -130,6 +130,12 @@ def counted(judged: pd.DataFrame, prefix: str) -> str:
     counts = judged[f"{prefix}verdict"].value_counts(sort=False).items()
     languages = next(languages for languages, other in INTERVALS.items() if other == prefix)
     return f"Over {languages}: {', '.join(f'{verdict} {n}' for verdict, n in counts)}"
+
+
+def counts(row: Any) -> str:
+    """The seeds and cells behind a verdict, and how many seeds a verdict needs if the study plans fewer."""
+    few = f", and a verdict needs {LEAST_SEEDS} seeds" * (row.n_seeds_expected < LEAST_SEEDS)
+    return f"{row.n_seeds} of {row.n_seeds_expected} seeds, {row.n_cells} of {row.n_cells_expected} cells{few}"
 
 
 def needed(row: Any) -> str:

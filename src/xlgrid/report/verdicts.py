@@ -188,7 +188,7 @@ def _scale(judged: pd.DataFrame, claims: Sequence[Claim]) -> tuple[float, float,
 
 def _line(claim: Claim, row: Any, at: Any) -> dict[str, Any]:
     """The texts of a claim, and the places of its marks in percent of the width."""
-    counts = f"{row.n_seeds} of {row.n_seeds_expected} seeds, {row.n_cells} of {row.n_cells_expected} cells"
+    counts = drawn.counts(row)
     nothing = "" if isinstance(row.learnt_nothing, float) else row.learnt_nothing
     spans = {"claimed": claim.range, "like": (row.like_low, row.like_high), "these": (row.low, row.high)}
     return {

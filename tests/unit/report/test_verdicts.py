@@ -115,6 +115,11 @@ def test_the_forest_has_the_claims_in_the_groups_of_their_verdicts() -> None:
     assert 'aria-label="+0.3 [−2.0, 2.6] over these languages; +0.3 [−4.0, 4.6] over languages like these"' in html
 
 
+def test_a_claim_with_fewer_seeds_than_a_verdict_needs_says_so() -> None:
+    few = LATER | {"n_seeds": 2, "n_seeds_expected": 2}
+    assert "2 of 2 seeds, 6 of 6 cells, and a verdict needs 3 seeds" in str(first.forest(CLAIMS, judged(few)))
+
+
 def places(html: str) -> list[tuple[float, float, float]]:
     """Both ends of each thick interval, and its effect, in percent of the width."""
     thick = re.findall(r'd="M ([\d.]+) 10 H ([\d.]+)" stroke="currentColor" stroke-width="4"', html)
