@@ -11,11 +11,11 @@ from shipped import STUDIES
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project in which `make demo` has run, once for all processes of pytest-xdist: each of them has a copy."""
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in which `make demo` has run, once for all processes of pytest-xdist. No test changes it."""
     base = tmp_path_factory.getbasetemp()
     together = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    first, folder = together / "demo", base / "finished"
+    first = together / "demo"
     with (together / "demo.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not first.exists():
@@ -25,7 +25,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert process.stdout.splitlines()[-1] == "Open results/demo/report.html"
             (first / "make-demo.log").write_text(process.stderr)
     assert (first / "results/demo/report.html").exists(), "the demo has failed in another process"
-    shutil.copytree(first, folder, symlinks=True)
+    return first
+
+
+@pytest.fixture(scope="session")
+def finished(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the demo for the tests of a process, which leave studies and results behind for each other."""
+    folder = tmp_path_factory.getbasetemp() / "finished"
+    shutil.copytree(demo, folder, symlinks=True)
     for name in ("first", "foroutan2023"):
         shutil.copy(STUDIES[name], folder / "studies")
     return folder

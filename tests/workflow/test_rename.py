@@ -24,8 +24,8 @@ def renamed(value: Any, old: str, new: str) -> Any:
 
 
 @pytest.fixture
-def copy(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "copy", symlinks=True))
+def copy(demo: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(demo, tmp_path / "copy", symlinks=True))
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
