@@ -105,7 +105,10 @@ def test_claims_are_judged_beside_the_report(finished: Path) -> None:
         succeeds(finished, "snakemake --cores 1 results/demo/claims.md")
     finally:
         write(finished, small())
-    assert "not enough runs (1 of 1 seeds, 8 of 8 cells)" in (finished / "results/demo/claims.md").read_text()
+    assert (
+        "not enough runs (1 of 1 seeds, 8 of 8 cells, and a verdict needs 3 seeds)"
+        in (finished / "results/demo/claims.md").read_text()
+    )
     refused = shell(finished, "snakemake --dry-run results/demo/claims.md")
     assert "has no claims" in refused.stdout + refused.stderr
 

@@ -246,7 +246,9 @@ def test_partial_judges_the_claims_from_what_exists() -> None:
             write(cell.path, json.dumps({**cell._asdict(), **record}))
     assert ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial").exit_code == 0
     content = Path("results/tiny/partial/claims.md").read_text()
-    assert "+25.0" in content and "not enough runs (1 of 2 seeds, 6 of 12 cells)" in content, content
+    assert (
+        "+25.0" in content and "not enough runs (1 of 2 seeds, 6 of 12 cells, and a verdict needs 3 seeds)" in content
+    ), content
 
 
 def test_partial_renders_the_exhibits_and_their_comparisons_from_what_exists() -> None:
