@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.base.files import write_text
 from xlgrid.exhibits.drawing.sheet import number
+from xlgrid.models.deltas import read_run
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.train import Run
@@ -75,7 +76,7 @@ def _recorded(path: str) -> dict[str, str]:
     """What the record of a run says about its inputs and its computer; empty for a run that has not ended."""
     if not Path(path).is_file():
         return {}
-    record = json.loads(Path(path).read_text(encoding="utf-8"))
+    record = read_run(Path(path).parent)
     return dict(_flat({name: record[name] for name in ("inputs", "device", "processes", "versions") if name in record}))
 
 

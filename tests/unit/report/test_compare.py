@@ -15,6 +15,8 @@ from xlgrid.report import compare
 from xlgrid.study.schema import Study
 
 SEEDS, TARGETS = [1, 2, 3], ["en", "fr"]
+# What every record of a run has.
+RECORD: dict[str, Any] = {"recipe": {}, "digest": "", "labels": []}
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +84,7 @@ def test_records_say_what_else_differs(entry: str, old: Any, new: Any) -> None:
     for each, value in zip(plans, (old, new), strict=True):
         for run in each.runs:
             Path(run.folder).mkdir(parents=True)
-            Path(run.path).write_text(json.dumps({"inputs": each.study.name, entry: value}))
+            Path(run.path).write_text(json.dumps({**RECORD, "inputs": each.study.name, entry: value}))
     changed = {change.setting: (change.first, change.second) for change in compare.changes(*plans)}
     assert changed.pop("contents of data and encoder") == ("–", "others")
     [(first, second)] = changed.values()
