@@ -97,7 +97,7 @@ def sheet(title: str, judged: pd.DataFrame) -> Sheet:
                     _p_text(getattr(row, f"{prefix}p_corrected")),
                     "" if isnan(p) else f"p {_p_text(p)} before the correction",
                 ),
-                # The first verdict says why there is none.
+                # Only the verdict over these languages says why a claim has no verdict.
                 "verdict": (verdict + ("" if prefix else aside.get(verdict, "")), hover),
             }
             for column, (text, over) in texts.items():

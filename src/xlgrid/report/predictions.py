@@ -12,20 +12,18 @@ from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.data.formats import read_table
 from xlgrid.heads.head import Evaluated, Example
+from xlgrid.products.evaluate import Cell
+from xlgrid.report.export import COLUMNS as OF_CELLS
 from xlgrid.results import records
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
-    from xlgrid.products.evaluate import Cell
 
 # The beginning of the names of the columns with the inputs of examples.
 INPUT = "input_"
 # Column -> its type and its description. The columns of the inputs come before `gold`.
 COLUMNS: dict[str, tuple[pa.DataType, str]] = {
-    **{axis: (pa.string(), f"the {axis} of the cell") for axis in ("study", "task", "encoder", "method")},
-    **{axis: (pa.string(), f"the {axis} of the cell") for axis in ("source", "target")},
-    "seed": (pa.int64(), "the seed of the cell"),
-    "checkpoint": (pa.int64(), "the step of the target's MLM run with whose weights the cell is evaluated, if any"),
+    **{name: OF_CELLS[name] for name in (*Cell._fields, "checkpoint")},
     "example": (pa.int64(), "the number of the example's row in the data, from 0"),
     "gold": (pa.string(), "the answer in the data"),
     "predicted": (pa.string(), "the answer of the model"),

@@ -7,7 +7,7 @@ from snakemake_executor_plugin_submitit.resources import Request
 
 
 def usage(job: Job, request: Request, status: Status) -> dict[str, Any]:
-    """The entries for a job that has ended. Of a job whose worker has died, the use is not known."""
+    """The entries for a job that has ended. If the worker of a job has died, nobody knows what the job used."""
     return {
         "rule": job.rule,
         "output": next(iter(job.outputs), ""),
