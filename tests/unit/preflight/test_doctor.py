@@ -2,6 +2,8 @@
 
 import re
 import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
 
@@ -136,11 +138,13 @@ def test_what_a_cluster_says_about_itself_is_shown(project: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("slurm")
-def test_a_job_of_a_second_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_of_a_second_runs(
+    slurm: Callable[[], AbstractContextManager[None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(ROOT / "slurm", tmp_path / "slurm")
     monkeypatch.chdir(tmp_path)
-    answer, job = doctor.cluster_lines(submit=True)
+    with slurm():
+        answer, job = doctor.cluster_lines(submit=True)
     assert (answer.state, job.state) == (State.GOOD, State.GOOD), job
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from real_slurm import seen_by_slurm
 from workflow import SLURM, environment
 
 # Quick to notice the ends of tasks; the local rule `all.txt` needs no array of its own.
@@ -113,7 +114,7 @@ rule job:
 
     def report(self) -> str:
         """Describe the state of the grid for the message of a failed test."""
-        return f"tasks: {self.tasks()}; all tasks: {self.history()}; starts: {self.starts()}\n{self.said()[-4000:]}"
+        return f"tasks: {self.tasks()}; all tasks: {self.history()}; starts: {self.starts()}\n{seen_by_slurm()}\n{self.said()[-4000:]}"
 
     def starts(self) -> Counter[str]:
         """How often each job was started."""
