@@ -1,9 +1,11 @@
 """Which languages give and which receive: the effects of sources and targets on scores of zero-shot transfer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import pandas as pd
 
+from xlgrid.exhibits.drawing.labels import labelled
 from xlgrid.exhibits.drawing.sheet import number
 from xlgrid.languages.sources import NONE, Source
 from xlgrid.results.crossed import fit
@@ -13,7 +15,7 @@ from xlgrid.results.population import LEAST_LANGUAGES
 QUANTILE = 1.96
 
 
-def donors(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+def donors(cells: pd.DataFrame, labels: Mapping[str, str] = MappingProxyType({})) -> Iterator[tuple[str, pd.DataFrame]]:
     """For each task, encoder and metric, a title and a table of languages with the effect of each as a source (gives)
     and as a target (receives), by method.
 
@@ -21,6 +23,9 @@ def donors(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     seeds of the cells whose target is not in the source, and in the unit of the score. Predictions are shrunk towards
     0. A method is left out if it has fewer than `LEAST_LANGUAGES` sources or targets with a score in every seed, and
     a column if the variance of its effects is estimated as 0: then the scores show no difference between languages.
+
+    Args:
+        labels: name in the study -> what the title and the table have for it.
     """
     pairs = cells[["source", "target"]].drop_duplicates()
     pairs = pairs[[_is_transfer(*map(str, pair)) for pair in pairs.itertuples(index=False)]]
@@ -38,9 +43,14 @@ def donors(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
             for axis, verb in enumerate(("gives", "receives")):
                 # Of a variance of 0, all predictions are 0 ± 0, which looks like certainty.
                 if fitted.variances.get(axis):
-                    columns[f"{method} {verb}"] = {name: _text(*each) for name, each in fitted.random[axis].items()}
+                    columns[f"{labelled(method, labels)} {verb}"] = {
+                        labelled(name, labels): _text(*each) for name, each in fitted.random[axis].items()
+                    }
         if columns:
-            yield ", ".join(map(str, of)), pd.DataFrame(columns).fillna("").rename_axis("Language").reset_index()
+            yield (
+                ", ".join(labelled(name, labels) for name in of),
+                pd.DataFrame(columns).fillna("").rename_axis("Language").reset_index(),
+            )
 
 
 def _is_transfer(source: str, target: str) -> bool:

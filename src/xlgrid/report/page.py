@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -29,6 +30,7 @@ from matplotlib.figure import Figure
 from xlgrid.base.clock import duration
 from xlgrid.base.errors import Damaged
 from xlgrid.exhibits.drawing import plots
+from xlgrid.exhibits.drawing.labels import labelled
 from xlgrid.languages.sources import NONE, Source
 from xlgrid.methods.variants import plain
 from xlgrid.pairs.sample import described
@@ -49,6 +51,7 @@ RUN = ["task", "encoder", "method", "source", "seed"]
 STAGES = ("data", "text", "tokenizers", "encoders", "tokens")
 AXES = ("task", "encoder", "method", "source", "target", "seed", "metric")
 
+Labels = Mapping[str, str]
 # The macros of the template, which return HTML for some values.
 _PARTS: Any = first.TEMPLATES.get_template("parts.html.j2").module
 
@@ -75,6 +78,7 @@ class Report:
     preparation: pd.DataFrame
     claims: Mapping[str, Any] = field(default_factory=dict)
     choices: Sequence[Mapping[str, Any]] = ()
+    labels: Labels = field(default_factory=dict)
     shared: str = ""
     root: Path = Path()
     plan: Plan | None = None
@@ -112,6 +116,7 @@ def load(study_name: str | Path, root: str | Path | None = None) -> Report:
         preparation=read_preparation(plan, root),
         claims=study.claims,
         choices=read_choices(plan, root),
+        labels=study.labels,
         shared=plan.shared,
         root=root,
         plan=plan,
@@ -159,7 +164,8 @@ def overview(study: Report) -> Html:
     scored = int(each["score"].notna().sum())
     counts = [("cells", scored, len(each)), ("runs with all their cells", int(runs.sum()), len(runs))]
     named = cells.assign(method=cells["method"].map(plain))
-    axes = [(f"{axis}s".capitalize(), ", ".join(map(str, dict.fromkeys(named[axis])))) for axis in AXES]
+    names = {axis: [labelled(name, study.labels) for name in dict.fromkeys(named[axis])] for axis in AXES}
+    axes = [(f"{axis}s".capitalize(), ", ".join(names[axis])) for axis in AXES]
     axes += [("Not made here", study.shared)] if study.shared else []
     codes = dict.fromkeys(
         code for axis in ("source", "target") for value in cells[axis] for code in Source(value).languages
@@ -221,7 +227,7 @@ def verdicts(study: Report) -> Html:
 
 def donors(study: Report) -> Html:
     """Tables of the languages that give and receive; nothing for a study with few languages."""
-    tables = [(title, Markup(_table(rows, "plain"))) for title, rows in donors_of(study.cells)]
+    tables = [(title, Markup(_table(rows, "plain"))) for title, rows in donors_of(study.cells, study.labels)]
     return Html(_PARTS.donors(tables) if tables else "")
 
 
@@ -236,13 +242,15 @@ def _picture(path: Path, name: str, title: str) -> Markup:
     return Markup(_PARTS.wide(title, Markup(figures.inlined(path.read_text(encoding="utf-8"), name, title))))
 
 
-def spread(cells: pd.DataFrame) -> Html:
+def spread(cells: pd.DataFrame, labels: Labels = MappingProxyType({})) -> Html:
     """A strip plot of the deviation of each seed from the mean over the seeds of its cell, without variants of methods."""
     deviations = figures.seed_deviations(cells[cells["method"].map(plain) == cells["method"]])
     if deviations.empty:
         return Html(_PARTS.missing("No cell has two seeds with a result yet."))
     with plots.style():
-        return _figure(figures.spread(deviations), "Deviation of each seed from the mean over seeds, by method")
+        return _figure(
+            figures.spread(_labelled(deviations, labels)), "Deviation of each seed from the mean over seeds, by method"
+        )
 
 
 def sweeps(study: Report) -> Html | None:
@@ -263,7 +271,7 @@ def sweeps(study: Report) -> Html | None:
     )
 
 
-def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame) -> Html:
+def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, labels: Labels = MappingProxyType({})) -> Html:
     """Small multiples of the score on the source's dev set during training.
 
     Args:
@@ -273,7 +281,7 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame) -> Html:
         return Html(_PARTS.missing("No run has written a learning curve yet."))
     quantity = units.quantity(cells.loc[cells["task"].isin(curves["task"].unique()), "metric"])
     # The lines of the variants of a method are in one panel.
-    curves = curves.assign(method=curves["method"].map(plain))
+    curves = _labelled(curves.assign(method=curves["method"].map(plain)), labels)
     with plots.style():
         return _figure(
             figures.curves(curves, quantity), "Dev score against training step, one panel per task and method"
@@ -328,7 +336,7 @@ def cost(report: Report) -> Html:
     both = pd.concat([part.reindex(order, fill_value=0.0) for part in parts], axis=1)
     if both.empty:
         return Html(_PARTS.missing("Nothing has run yet."))
-    rows = [[*key, *_costs(*row)] for key, *row in both.itertuples()]
+    rows = [[*(labelled(name, report.labels) for name in key), *_costs(*row)] for key, *row in both.itertuples()]
     rows.append(["All", "", "", *_costs(*both.sum(skipna=False))])
     head = ["Task", "Encoder", "Method", "Runs", "Training", "Per run", "Cells", "Evaluation", "Total", "CPU"]
     return _table(pd.DataFrame(rows, columns=head), "cost summed")
@@ -367,6 +375,12 @@ def summary(cells: pd.DataFrame) -> pd.DataFrame:
     checkpoint."""
     scores = cells.groupby(having(cells, ENTRY, "checkpoint"), sort=False, dropna=False)["score"]
     return scores.agg(mean="mean", sd="std", n_seeds="count", n_seeds_expected="size").reset_index()
+
+
+def _labelled(frame: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+    """A frame with the labels of a study in place of names. A metric keeps its name, by which its unit is known."""
+    axes = [axis for axis in ENTRY if axis in frame and axis != "metric"]
+    return frame.assign(**{axis: frame[axis].map(lambda name: labelled(name, labels)) for axis in axes})
 
 
 def _state(done: int, planned: int) -> str:

@@ -45,6 +45,12 @@ def test_the_languages_that_give_are_those_that_the_scores_depend_on() -> None:
     assert gives.to_dict() == {code: pytest.approx(value - mean, abs=0.2) for code, value in GIVES.items()}
 
 
+def test_titles_and_languages_are_the_labels_of_the_study() -> None:
+    [(title, table)] = donors(grid(list(GIVES)), {"t": "NER", "full-ft": "Full fine-tuning", "en": "English"})
+    assert title == "NER, e, f1"
+    assert "Full fine-tuning gives" in table and "English" in set(table["Language"])
+
+
 def test_an_axis_on_which_the_scores_do_not_depend_has_no_column() -> None:
     """Zeros without an interval would look like certainty."""
     cells = grid(list(GIVES), receives=0)

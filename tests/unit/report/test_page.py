@@ -1,5 +1,6 @@
 """What the parts of the report say about a synthetic study with gaps."""
 
+import base64
 import json
 import re
 import shutil
@@ -23,6 +24,11 @@ def rows(html: str) -> list[list[str]]:
     """The texts of a table, without its head."""
     body = html.partition("<tbody>")[2]
     return [re.findall("<td>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", body, re.DOTALL)]
+
+
+def picture(html: str) -> str:
+    """The SVG in an image of a page."""
+    return base64.b64decode(html.partition("base64,")[2].partition('"')[0]).decode()
 
 
 def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
@@ -187,6 +193,16 @@ def test_summary_counts_seeds_and_never_invents_a_mean(cells: pd.DataFrame) -> N
     assert summary["n_seeds"].to_dict() == {("full", "en"): 2, ("full", "ar"): 1, ("bitfit", "en"): 0}
     assert pd.isna(summary.loc[("bitfit", "en"), "mean"])
     assert set(summary["n_seeds_expected"]) == {2}
+
+
+def test_parts_print_the_labels_of_the_study(cells: pd.DataFrame, curves: pd.DataFrame) -> None:
+    labels = {"logic": "RuleTaker", "mini": "mBERT", "full": "Full fine-tuning", "bitfit": "BitFit"}
+    study = study_of(cells, labels=labels, runs=RUNS)
+    parts = [report.overview(study), report.cost(study)]
+    figures = [report.spread(cells, labels), report.learning_curves(curves, cells, labels)]
+    for part in [*parts, *(picture(figure) for figure in figures)]:
+        assert labels["logic"] in part and labels["full"] in part
+        assert not re.search(r"\b(logic|mini|full)\b", part)
 
 
 def test_figures_have_the_same_bytes_each_time(cells: pd.DataFrame, curves: pd.DataFrame) -> None:
