@@ -61,7 +61,8 @@ class Grouped(OfCells):
         order = {self.rows: stats.in_order(chosen, self.rows, self.select), "column": marks}
         entries = stats.entries(chosen, [self.rows], "column")
         scores = stats.scores_of_seeds(chosen, [self.rows], "column").dropna(subset="score")
-        sheet = self.printed(entries, notes=printing.about(chosen), rows=[self.rows], order=order)
+        across = [self.within] if self.within else []
+        sheet = self.printed(entries, notes=printing.about(chosen), rows=[self.rows], across=across, order=order)
         return Rendering(sheet, draw=partial(self._draw, entries, scores, order, quantity), behind=chosen)
 
     def _draw(

@@ -135,6 +135,13 @@ def test_without_deviations_the_note_does_not_promise_any(render: Render) -> Non
     assert bold(files[".tex"]) == [[False, False]] * 2
 
 
+@pytest.mark.parametrize(
+    ("columns", "head"), [("target", r"Target & full-ft & bitfit \\"), (["task", "target"], r"Task & Target & full-ft")]
+)
+def test_a_transposed_table_says_what_its_rows_are(render: Render, columns: str | list[str], head: str) -> None:
+    assert head in render({"columns": columns, "latex": {"transpose": True}})[".tex"]
+
+
 def test_the_other_formats_do_not_change(render: Render) -> None:
     plain = render({})
     changed = render({"latex": {"bold": "method", "deviation": False, "transpose": True}})

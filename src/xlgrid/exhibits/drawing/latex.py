@@ -119,8 +119,7 @@ def parts_of(sheet: Sheet, settings: Latex) -> list[Grid]:
     bold = [[bool(getattr(entry, "is_best", False)) for entry in line.entries] for line in printed]
     grid = Grid(tuple(sheet.key_heads), sheet.heads, rows, texts, bold)
     if settings.transpose:
-        names = ["" if axis == "column" else sheet.labels.get(axis, axis.capitalize()) for axis in sheet.axes]
-        grid = grid.transposed(names)
+        grid = grid.transposed(sheet.key_heads_of_columns)
     return grid.parts(settings.split)
 
 
@@ -149,7 +148,8 @@ def too_wide(sheet: Sheet, settings: Latex, width: Place | None) -> str:
 
     number = next((number for number in range(settings.split + 1, 10) if fits(split=number)), 0)
     offered = ["`width: page`"] * (place == "column" and fits("page"))
-    offered += ["`latex: {transpose: true}`"] * (not settings.transpose and fits(transpose=True))
+    turned = not settings.transpose
+    offered += [f"`latex: {{transpose: {str(turned).lower()}}}`"] * fits(transpose=turned)
     offered += [f"`latex: {{split: {number}}}`"] * bool(number)
     return (
         f"the table is about {WIDTHS[place] + over:.1f} in wide in the smallest letters, and a {place} has {WIDTHS[place]:g} in: "

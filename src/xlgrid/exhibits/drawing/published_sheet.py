@@ -45,7 +45,9 @@ def published_sheet(
         notes += " This study does not have the rows with a single line, which are published."
     title = f"{sheet.title}: ours and the published numbers"
     rows = (*sheet.rows, "value")
-    return Sheet(title, sheet.caption, notes, rows, sheet.columns, pd.concat(lines), sheet.axes, labels_once=True)
+    return Sheet(
+        title, sheet.caption, notes, rows, sheet.columns, pd.concat(lines), sheet.axes, sheet.across, labels_once=True
+    )
 
 
 # The text, state and hover text of an entry, for each of its lines.
