@@ -157,7 +157,8 @@ class Ranks(OverPairs):
             # That of scikit-posthocs would be on the numbers of the axis.
             over, best = ax.get_xaxis_transform(), float(ranks.min())
             ax.plot([best, best + cd], [1.3, 1.3], transform=over, color=plots.INK, linewidth=2.5, clip_on=False)
-            ax.text(best + cd, 1.3, f"  CD {cd:.2f}", transform=over, va="center", fontsize=8)
+            ax.text(best + cd, 1.3, f"  critical difference {cd:.2f}", transform=over, va="center", fontsize=8)
+            ax.text(0.5, 1.5, "mean rank (1 is the best)", transform=ax.transAxes, ha="center", va="center", fontsize=8)
         return ax
 
 
