@@ -96,8 +96,8 @@ class Heatmap(Compared):
                     *differ,
                 ]
             chosen, entries = stats.method_differences(chosen, *self.difference)
-            # Published numbers of a difference have this name.
-            chosen = chosen.assign(method="-minus-".join(self.difference), metric=chosen["metric"] + "-difference")
+            named = "-minus-".join(self.difference)
+            chosen = chosen.assign(method=named, metric=chosen["metric"] + units.DIFFERENCE)
             quantity = units.with_unit(" − ".join(self.difference), units.unit_of_difference(metrics))
         else:
             entries = stats.entries(chosen, ["source"], "target")

@@ -28,6 +28,7 @@ from xlgrid.report.page import read_runs
 from xlgrid.report.status import console
 from xlgrid.results import records
 from xlgrid.results.claims import terms
+from xlgrid.results.units import DIFFERENCE
 from xlgrid.training.results import fingerprint_of
 
 # The versions of all packages, in a project.
@@ -202,10 +203,8 @@ def _recorded(result: Mapping[str, Any], record: Mapping[str, Any] | None) -> di
     if record is None:
         return {"exists": False}
     stated, recipe = record.get("metric"), record.get("recipe", {})
-    # The metric of a difference of scores is named after it.
-    metric = str(result.get("metric") or (stated["name"] if isinstance(stated, dict) else stated)).removesuffix(
-        "-difference"
-    )
+    named = result.get("metric") or (stated["name"] if isinstance(stated, dict) else stated)
+    metric = str(named).removesuffix(DIFFERENCE)
     used = {**record, **recipe} | settings_used(recipe.get("training", {}))
     found = {name: value for name, value in used.items() if name in RECORDED}
     found |= {name: record[name] for name in record if name in RECORDED and name not in records.IDENTITY}

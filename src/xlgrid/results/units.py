@@ -5,6 +5,9 @@ from collections.abc import Iterable
 from xlgrid.heads import metric
 from xlgrid.heads.metrics import Metric
 
+# The end of the metric of a difference of scores, also in published numbers.
+DIFFERENCE = "-difference"
+
 
 def metrics_of(names: Iterable[str]) -> list[Metric]:
     """The metrics with these names, without repetition. The name "" of a claim without results is ignored."""
