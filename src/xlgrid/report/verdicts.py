@@ -13,10 +13,11 @@ from matplotlib.figure import Figure
 
 from xlgrid.exhibits import claims as drawn
 from xlgrid.exhibits.drawing import plots
+from xlgrid.exhibits.drawing.labels import labelled
 from xlgrid.exhibits.drawing.sheet import number
 from xlgrid.products.report import Claims
 from xlgrid.results import units
-from xlgrid.results.claims import Claim, Selection
+from xlgrid.results.claims import Claim
 from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEVEL
 
 TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
@@ -65,8 +66,7 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
 def of_study(study: Any) -> str:
     """The finding of a study, see `finding`; "" without verdicts."""
     judged = read(study.root / Claims(study.name).file(".csv")) if study.claims else None
-    labels = study.plan.study.labels if study.plan else {}
-    return "" if judged is None else finding(study.claims, judged, labels)
+    return "" if judged is None else finding(judged, study.labels)
 
 
 def read(path: Path) -> pd.DataFrame | None:
@@ -75,7 +75,7 @@ def read(path: Path) -> pd.DataFrame | None:
     return judged if judged is not None and "like_verdict" in judged else None
 
 
-def finding(claims: Mapping[str, Claim], judged: pd.DataFrame, labels: Mapping[str, str] = MappingProxyType({})) -> str:
+def finding(judged: pd.DataFrame, labels: Mapping[str, str] = MappingProxyType({})) -> str:
     """A sentence about the first claim that holds, or else about the first one with a verdict, and a sentence with the
     numbers of claims.
 
@@ -90,7 +90,7 @@ def finding(claims: Mapping[str, Claim], judged: pd.DataFrame, labels: Mapping[s
     parts += [f"{n['lacks']} {'lacks' if n['lacks'] == 1 else 'lack'} runs"] if "lacks" in n else []
     counts = ", and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     also = _holds(int((judged["like_verdict"] == HOLDS).sum()))
-    first = [_sentence(claims[str(decided.iloc[0]["claim"])], decided.iloc[0], labels)] if len(decided) else []
+    first = [_sentence(decided.iloc[0], labels)] if len(decided) else []
     total = f"Of {len(judged)} claim{'s' * (len(judged) > 1)}, {counts}; {also} for languages like these."
     return " ".join([*first, total])
 
@@ -99,28 +99,20 @@ def _holds(n: int) -> str:
     return f"{n or 'none'} hold{'s' * (n < 2)}"
 
 
-def _sentence(claim: Claim, row: Any, labels: Mapping[str, str]) -> str:
-    """A claim in words, such as `lora is better than full-ft by 2.1 points of f1 (1.2 to 3.0) over these languages; for
-    languages like these, it is open: too few languages.`"""
+def _sentence(row: Any, labels: Mapping[str, str]) -> str:
+    """A claim and its effect in words, such as `“LoRA is better” holds over these languages: lora − full-ft is 2.1 points of f1
+    (1.2 to 3.0), where > 0 is expected; for languages like these, it is open: too few languages.`"""
     unit = units.unit_of_difference([row.metric])
     of_metric = f"{unit} of {row.metric}" if unit else str(row.metric)
-    is_known = claim.compare and not claim.within and claim.expect != "none"
-    if is_known and claim.compare and row.verdict == HOLDS:
-        first, second = (_text(side, labels) for side in claim.compare)
-        better = "better" if (row.effect > 0) == units.higher_is_better([row.metric]) else "worse"
-        size, ends = abs(row.effect), sorted((abs(row.low), abs(row.high)))
-        selected = _text(claim.select, labels)
-        where = f" ({selected})" if selected else ""
-        text = f"{first} is {better} than {second} by {number(size, 1)} {of_metric} ({_to(*ends)}) over these languages"
-        text += where
-    else:
-        holds = "holds" if row.verdict == HOLDS else "is not shown"
-        text = f"“{claim.says.rstrip('.')}” {holds} over these languages: {number(row.effect, 1)} {of_metric}"
-        text += f" ({_to(row.low, row.high)}), where {row.expected} is expected"
+    holds = "holds" if row.verdict == HOLDS else "is not shown"
+    effect = f"{labelled(row.measured, labels)} is {number(row.effect, 1)} {of_metric} ({_to(row.low, row.high)})"
     like = {HOLDS: "it holds", DOES_NOT: "it is open"}.get(row.like_verdict, f"it is open: {row.like_verdict}")
     interval = "" if isnan(row.like_low) else f" ({_to(row.like_low, row.like_high)})"
     interval += f", with {corrected}" if (corrected := _corrected(row, "like_")) else ""
-    return f"{text}; for languages like these, {like}{interval}."
+    return (
+        f"“{row.says.rstrip('.')}” {holds} over these languages: {effect}, where {row.expected} is expected; "
+        f"for languages like these, {like}{interval}."
+    )
 
 
 def _corrected(row: Any, prefix: str) -> str:
@@ -128,10 +120,6 @@ def _corrected(row: Any, prefix: str) -> str:
     verdict, p, corrected = (getattr(row, prefix + name) for name in ("verdict", "p", "p_corrected"))
     is_kept = verdict == DOES_NOT and p < LEVEL
     return f"p {number(corrected, 3)} after the correction for the number of claims" if is_kept else ""
-
-
-def _text(side: Selection, labels: Mapping[str, str]) -> str:
-    return " ".join("/".join(labels.get(str(value), str(value)) for value in values) for values in side.axes.values())
 
 
 def _to(low: float, high: float) -> str:

@@ -54,43 +54,38 @@ def judged(*rows: dict[str, Any]) -> pd.DataFrame:
 
 
 def test_the_finding_is_about_the_first_claim_that_holds() -> None:
-    assert first.finding(CLAIMS, judged(SAME, BETTER, LATER)) == (
-        "lora is better than full-ft by 2.1 points of f1 (1.2 to 3.0) over these languages; for languages like these, it "
-        "is open: too few languages. Of 3 claims, 1 holds over these languages, 1 does not, and 1 lacks runs; none holds for "
+    assert first.finding(judged(SAME, BETTER, LATER)) == (
+        "“LoRA is better” holds over these languages: lora − full-ft is 2.1 points of f1 (1.2 to 3.0), where > 0 is expected; "
+        "for languages like these, it is open: too few languages. Of 3 claims, 1 holds over these languages, 1 does not, and 1 lacks runs; none holds for "
         "languages like these."
     )
 
 
 def test_the_finding_has_the_labels_of_the_study() -> None:
     labels = {"lora": "LoRA", "full-ft": "full fine-tuning"}
-    assert first.finding(CLAIMS, judged(BETTER), labels).startswith(
-        "LoRA is better than full fine-tuning by 2.1 points"
-    )
+    assert "LoRA − full fine-tuning is 2.1 points" in first.finding(judged(BETTER), labels)
 
 
-def test_a_lower_score_is_worse_and_of_a_loss_better() -> None:
-    less = BETTER | {"effect": -2.1, "low": -3.0, "high": -1.2}
-    assert "lora is worse than full-ft by 2.1 points of f1 (1.2 to 3.0)" in first.finding(CLAIMS, judged(less))
-    loss = less | {"metric": "perplexity"}
-    assert "lora is better than full-ft by 2.1 perplexity (1.2 to 3.0)" in first.finding(CLAIMS, judged(loss))
+def test_the_finding_has_the_unit_of_the_metric() -> None:
+    assert "is 2.1 perplexity (1.2 to 3.0)" in first.finding(judged(BETTER | {"metric": "perplexity"}))
 
 
 def test_without_a_claim_that_holds_the_finding_says_what_is_not_shown() -> None:
-    assert first.finding(CLAIMS, judged(SAME, LATER)).startswith(
-        "“BitFit is as <good>” is not shown over these languages: 0.3 points of f1 (−2.0 to 2.6), where within ±1 is "
+    assert first.finding(judged(SAME, LATER)).startswith(
+        "“BitFit is as <good>” is not shown over these languages: lora − full-ft is 0.3 points of f1 (−2.0 to 2.6), where within ±1 is "
         "expected; for languages like these, it is open (−4.0 to 4.6)."
     )
-    assert first.finding(CLAIMS, judged(LATER)) == (
+    assert first.finding(judged(LATER)) == (
         "Of 1 claim, none holds over these languages, and 1 lacks runs; none holds for languages like these."
     )
     several = judged(BETTER, BETTER, SAME, SAME, LATER, LATER)
-    assert "Of 6 claims, 2 hold over these languages, 2 do not, and 2 lack runs;" in first.finding(CLAIMS, several)
+    assert "Of 6 claims, 2 hold over these languages, 2 do not, and 2 lack runs;" in first.finding(several)
 
 
 def test_an_interval_on_the_claimed_side_without_a_verdict_says_that_p_is_corrected() -> None:
     like = {"like_verdict": DOES_NOT, "like_low": 0.6, "like_high": 12.4, "like_p": 0.03, "like_p_corrected": 0.09}
     reason = "p 0.090 after the correction for the number of claims"
-    assert f"it is open (0.6 to 12.4), with {reason}." in first.finding(CLAIMS, judged(BETTER | like))
+    assert f"it is open (0.6 to 12.4), with {reason}." in first.finding(judged(BETTER | like))
     assert str(first.forest(CLAIMS, judged(BETTER | like))).count(reason) == 1
     these = {"verdict": DOES_NOT, "p": 0.03, "p_corrected": 0.09}
     assert str(first.forest(CLAIMS, judged(BETTER | these))).count(reason) == 1
