@@ -55,7 +55,7 @@ def judged(*rows: dict[str, Any]) -> pd.DataFrame:
 
 def test_the_finding_is_about_the_first_claim_that_holds() -> None:
     assert first.finding(judged(SAME, BETTER, LATER)) == (
-        "“LoRA is better” holds over these languages: lora − full-ft is 2.1 points of f1 (1.2 to 3.0), where > 0 is expected; "
+        "“LoRA is better” holds over these languages: lora − full-ft is 2.1 points of f1 (95 % interval 1.2 to 3.0), where > 0 is expected; "
         "for languages like these, it is open: too few languages. Of 3 claims, 1 holds over these languages, 1 does not, and 1 lacks runs; none holds for "
         "languages like these."
     )
@@ -67,12 +67,12 @@ def test_the_finding_has_the_labels_of_the_study() -> None:
 
 
 def test_the_finding_has_the_unit_of_the_metric() -> None:
-    assert "is 2.1 perplexity (1.2 to 3.0)" in first.finding(judged(BETTER | {"metric": "perplexity"}))
+    assert "is 2.1 perplexity (95 % interval 1.2 to 3.0)" in first.finding(judged(BETTER | {"metric": "perplexity"}))
 
 
 def test_without_a_claim_that_holds_the_finding_says_what_is_not_shown() -> None:
     assert first.finding(judged(SAME, LATER)).startswith(
-        "“BitFit is as <good>” is not shown over these languages: lora − full-ft is 0.3 points of f1 (−2.0 to 2.6), where within ±1 is "
+        "“BitFit is as <good>” is not shown over these languages: lora − full-ft is 0.3 points of f1 (95 % interval −2.0 to 2.6), where within ±1 is "
         "expected; for languages like these, it is open (−4.0 to 4.6)."
     )
     assert first.finding(judged(LATER)) == (
@@ -117,8 +117,8 @@ def test_a_claim_with_fewer_seeds_than_a_verdict_needs_says_so() -> None:
 
 def places(html: str) -> list[tuple[float, float, float]]:
     """Both ends of each thick interval, and its effect, in percent of the width."""
-    thick = re.findall(r'd="M ([\d.]+) 10 H ([\d.]+)" stroke="currentColor" stroke-width="4"', html)
-    effects = re.findall(r'd="M ([\d.]+) 10 h 0.001" stroke="currentColor"', html)
+    thick = re.findall(r'class="these" x1="([\d.]+)%" x2="([\d.]+)%"', html)
+    effects = re.findall(r'cx="([\d.]+)%"', html)
     return [(float(low), float(high), float(effect)) for (low, high), effect in zip(thick, effects, strict=True)]
 
 
