@@ -16,6 +16,7 @@ import base64
 import io
 import json
 import math
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -193,7 +194,7 @@ def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
         rows.append({"Code": code, **facts, "Used as": used_as})
     known = [languages[code] for code in uses["source"] | uses["target"] if code in languages]
     about = Markup("<p>{}</p>").format(described(known))
-    return Html(f"{_table(pd.DataFrame(rows), 'plain')}{about}")
+    return Html(f"{_table(pd.DataFrame(rows), 'plain short')}{about}")
 
 
 def exhibits(study: Report) -> Html:
@@ -238,7 +239,7 @@ def _wide(title: str, table: Path) -> Markup:
 def _picture(path: Path, name: str, title: str) -> Markup:
     """The picture of an exhibit, which scrolls on a narrow screen rather than being too small to read."""
     if path.suffix != ".svg":
-        return _image(path.read_bytes(), path.suffix, title)
+        return Markup(_PARTS.image(base64.b64encode(path.read_bytes()).decode(), path.suffix[1:], title))
     return Markup(_PARTS.wide(title, Markup(figures.inlined(path.read_text(encoding="utf-8"), name, title))))
 
 
@@ -394,12 +395,10 @@ def _table(rows: pd.DataFrame, style: str) -> Html:
     return Html(_PARTS.wide(", ".join(map(str, rows.columns[:3])), Markup(table)))
 
 
-def _image(data: bytes, suffix: str, alt: str) -> Markup:
-    kind = {".svg": "svg+xml", ".png": "png"}[suffix]
-    return Markup(_PARTS.image(base64.b64encode(data).decode(), kind, alt))
-
-
 def _figure(figure: Figure, alt: str) -> Html:
-    out = io.BytesIO()
+    """A figure of the report's own, which scrolls on a narrow screen like the pictures of exhibits."""
+    out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
-    return Html(Markup('<figure class="exhibit">{}</figure>').format(_image(out.getvalue(), ".svg", alt)))
+    svg = out.getvalue()
+    body = figures.inlined(svg, f"own-{zlib.crc32(svg.encode()):08x}", alt)
+    return Html(Markup('<figure class="exhibit">{}</figure>').format(Markup(_PARTS.wide(alt, Markup(body)))))
