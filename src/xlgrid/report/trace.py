@@ -13,6 +13,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.provenance import commit, version
 from xlgrid.data.downloads import find
 from xlgrid.data.lock import read_lock
+from xlgrid.exhibits.claims import interval
 from xlgrid.exhibits.drawing.labels import label, labelled
 from xlgrid.exhibits.drawing.sheet import PRINTED, number
 from xlgrid.plan.explain import explain
@@ -26,6 +27,7 @@ from xlgrid.products.report import Claims
 from xlgrid.products.train import OfGrids, Run
 from xlgrid.report.page import read_runs
 from xlgrid.report.status import console
+from xlgrid.report.verdicts import read as read_verdicts
 from xlgrid.results import records
 from xlgrid.results.claims import terms
 from xlgrid.results.units import DIFFERENCE
@@ -134,16 +136,7 @@ def _entries(plan: Plan, product: Product) -> tuple[list[dict[str, Any]], list[s
     """The entries of a table with the paths of their results, and notes on the table."""
     study = plan.study
     if isinstance(product, Claims):
-        of_claims = {name: terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()}
-        return [
-            {
-                "row": {"claim": name},
-                "column": {},
-                "text": study.claims[name].says,
-                "results": _each(term.cell.path for term in of),
-            }
-            for name, of in of_claims.items()
-        ], []
+        return [*_of_claims(plan, read_verdicts(Path(product.file(".csv"))))], []
     if isinstance(product, OfGrids):
         return [{"row": {}, "column": {}, "text": "", "results": _each([product.path])}], []
     if not isinstance(product, Exhibit):
@@ -167,6 +160,17 @@ def _entries(plan: Plan, product: Product) -> tuple[list[dict[str, Any]], list[s
             results = [{str(name): value for name, value in row.items()} for row in known.to_dict("records")]
         entries.append({**sides, "text": entry["text"], "statistics": statistics, "results": results})
     return entries, notes
+
+
+def _of_claims(plan: Plan, judged: Any) -> Iterator[dict[str, Any]]:
+    """An entry for each claim, with its verdict if there is one."""
+    rows = {} if judged is None else {row.claim: row for row in judged.itertuples(index=False)}
+    for name, claim in plan.study.claims.items():
+        row, behind = rows.get(name), terms(name, claim, plan.cells, plan.study.belongs)
+        verdict = f"{row.verdict}, {interval(row, '')}" if row else "not judged"
+        results = _each(term.cell.path for term in behind)
+        texts = {"row": {"claim": name}, "column": {}, "text": f"{verdict}: {claim.says}"}
+        yield {**texts, "statistics": row._asdict() if row else {}, "results": results}
 
 
 def _each(paths: Iterable[str]) -> list[dict[str, Any]]:

@@ -80,10 +80,17 @@ def test_other_inputs_than_those_of_the_training_are_told() -> None:
 
 def test_a_claim_has_the_cells_that_it_compares() -> None:
     [entry] = trace(CLAIMS, ["near"])["entries"]
-    assert entry["text"] == "It is nearer."
+    assert entry["text"] == "not judged: It is nearer."
     assert {(each["target"], each["seed"]) for each in entry["results"]} == {
         (t, s) for t in ("qa2", "qb1") for s in (1, 2)
     }
+
+
+def test_a_claim_has_its_verdict() -> None:
+    numbers = "claim,verdict,like_verdict,effect,low,high\nnear,holds,too few languages,2.0,1.0,3.0\n"
+    write(CLAIMS, numbers)
+    [entry] = trace(CLAIMS, ["near"])["entries"]
+    assert entry["text"].startswith("holds, +2.0 [1.0, 3.0]") and entry["statistics"]["low"] == 1.0
 
 
 @pytest.mark.parametrize("path", [CELL.path, RUN.path])
