@@ -25,7 +25,7 @@ _PARTS: Any = TEMPLATES.get_template("verdicts.html.j2").module
 # The state of a claim -> the heading of its group.
 GROUPS = {"holds": "Claims that hold", "open": "Claims that do not hold", "lacks": "Claims that lack runs"}
 # The panels of the scatter, in its columns and at most.
-COLUMNS, MOST_PANELS = 2, 12
+COLUMNS, MOST_PANELS = 4, 12
 # A list of more footnotes is folded.
 MOST_NOTES = 5
 
@@ -58,7 +58,8 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
         titles = {name: study.exhibits[name].title for name in frames}
         scores = [(name, titles[name], score([frame])) for name, frame in frames.items()]
         notes = [(titles[name], note) for name in frames for note in frames[name]["contradiction"].unique() if note]
-        told = score(frames.values()), scores, Markup(figure), notes, len(notes) > MOST_NOTES, MOST_PANELS
+        substitutes = study.plan.study.published.substitutes if study.plan else ""
+        told = score(frames.values()), substitutes, scores, Markup(figure), notes, len(notes) > MOST_NOTES, MOST_PANELS
         parts.append(_PARTS.published(*told))
     return "".join(parts)
 
@@ -212,7 +213,7 @@ def score(frames: Iterable[pd.DataFrame]) -> str:
     verdicts = pd.concat([frame["verdict"] for frame in frames])
     n, decided = len(verdicts), int((verdicts != "").sum())
     if not decided:
-        return f"{n} published numbers; ours have no noise to compare them by, which takes two seeds"
+        return f"{n} without two seeds of ours, which a comparison takes"
     aside = f"; {n - decided} without two seeds of ours" if decided < n else ""
     return f"{(verdicts == 'within').sum()} of {decided} within noise{aside}"
 
@@ -221,7 +222,7 @@ def scatter(frames: Mapping[str, pd.DataFrame]) -> Figure:
     """Ours against the published numbers, a panel for each exhibit. A bar is the difference that noise explains."""
     rows = -(-len(frames) // COLUMNS)
     columns = min(COLUMNS, len(frames))
-    figure = Figure(figsize=(2.4 * columns, 2.5 * rows), layout="constrained")
+    figure = Figure(figsize=(2 * columns, 2.1 * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for ax, (name, frame) in zip(axes, frames.items(), strict=False):
         ends = frame[["published", "mean"]].to_numpy(float)

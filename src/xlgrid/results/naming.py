@@ -30,6 +30,10 @@ Values = Annotated[
 ]
 
 
+# The axes whose values may stand for others.
+SUBSTITUTED: tuple[NamedAxis, ...] = ("encoder", "task", "method")
+
+
 class Naming(Strict):
     """A paper's names for the values of a study, and the number of seeds behind the paper's numbers."""
 
@@ -45,6 +49,17 @@ class Naming(Strict):
         description="axis -> name in the study -> number of seeds, if it differs: {method: {mlm-trg: 1}}; if several "
         "numbers apply, the smallest is used",
     )
+
+    @property
+    def substitutes(self) -> str:
+        """The encoders, tasks and methods of the study that stand for others of the paper, in a sentence; "" without any."""
+        each = [
+            f"{ours} for {name}"
+            for axis in SUBSTITUTED
+            for ours, name in self.names.get(axis, {}).items()
+            if isinstance(name, str) and name != ours
+        ]
+        return f"This study has {', '.join(each)}." if each else ""
 
     def problems(self, known: Mapping[str, Sequence[object]]) -> Iterator[str]:
         """The names of the study that do not exist, each as `key: problem`. The names of the paper are checked when an

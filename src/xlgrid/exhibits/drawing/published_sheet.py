@@ -81,14 +81,8 @@ _LINES = {"ours": _ours, "paper": _paper, "difference": _difference}
 def _notes(sheet: Sheet, compared: pd.DataFrame, published: Published) -> Iterator[str]:
     yield _total(compared, published)
     yield sheet.notes
-    substitutes = [
-        f"{ours} for {name}"
-        for axis in ("encoder", "task", "method")
-        for ours, name in published.names.get(axis, {}).items()
-        if isinstance(name, str) and name != ours
-    ]
-    if substitutes:
-        yield f"This study has {', '.join(substitutes)}."
+    if published.substitutes:
+        yield published.substitutes
     if (compared["verdict"] != "").any():
         of_names = [(axis, name, n) for axis, each in published.seeds_of.items() for name, n in each.items()]
         others = [
