@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from xlgrid.base.names import unknown
 from xlgrid.base.provenance import commit, version
 from xlgrid.data.downloads import find
@@ -152,12 +154,12 @@ def _entries(plan: Plan, product: Product) -> tuple[list[dict[str, Any]], list[s
     entries, keys = [], {"row": rendering.sheet.rows, "column": rendering.sheet.axes}
     for entry in rendering.sheet.entries.to_dict("records"):
         sides = {side: {name: str(label(entry[name])) for name in names} for side, names in keys.items()}
-        statistics = {name: entry[name] for name in entry if name not in (*PRINTED, *keys["row"], *keys["column"])}
+        statistics = _known(entry, but=(*PRINTED, *keys["row"], *keys["column"]))
         # Where a kind of exhibit does not say what is behind an entry, everything is that the exhibit reads.
         results = _each(flat({"results": product.inputs(plan)["results"]}))
         if (behind := rendering.behind_entry(entry)) is not None:
             known = behind.dropna(subset="path").filter(["path", "metric", "score"])
-            results = [{str(name): value for name, value in row.items()} for row in known.to_dict("records")]
+            results = [*map(_known, known.to_dict("records"))]
         entries.append({**sides, "text": entry["text"], "statistics": statistics, "results": results})
     return entries, notes
 
@@ -170,7 +172,12 @@ def _of_claims(plan: Plan, judged: Any) -> Iterator[dict[str, Any]]:
         verdict = f"{row.verdict}, {interval(row, '')}" if row else "not judged"
         results = _each(term.cell.path for term in behind)
         texts = {"row": {"claim": name}, "column": {}, "text": f"{verdict}: {claim.says}"}
-        yield {**texts, "statistics": row._asdict() if row else {}, "results": results}
+        yield {**texts, "statistics": _known(row._asdict()) if row else {}, "results": results}
+
+
+def _known(row: Mapping[Any, Any], but: Sequence[str] = ()) -> dict[str, Any]:
+    """The values of a row of a table, without those that are missing, for which JSON has no number."""
+    return {str(name): value for name, value in row.items() if name not in but and not pd.isna(value)}
 
 
 def _each(paths: Iterable[str]) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Everything behind a number: its results, what they were made from and by, and what has changed since."""
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,12 @@ def test_a_claim_has_its_verdict() -> None:
     write(CLAIMS, numbers)
     [entry] = trace(CLAIMS, ["near"])["entries"]
     assert entry["text"].startswith("holds, +2.0 [1.0, 3.0]") and entry["statistics"]["low"] == 1.0
+
+
+@pytest.mark.parametrize("table", [MEANS, CLAIMS])
+def test_what_is_missing_is_no_number_in_json(table: str) -> None:
+    write(CLAIMS, "claim,verdict,like_verdict,effect,low,high\nnear,not enough runs,not enough runs,,,\n")
+    json.dumps(trace(table), allow_nan=False, default=float)
 
 
 @pytest.mark.parametrize("path", [CELL.path, RUN.path])
