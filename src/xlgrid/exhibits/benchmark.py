@@ -107,7 +107,7 @@ class Benchmark(Compared):
         behind = pd.concat([chosen.assign(column=chosen["task"]), chosen.assign(column=stats.AVERAGE)])
         entries = pd.concat([entries, average], ignore_index=True)
         entries = printing.with_learning(entries, behind, [*rows, "column"])
-        sheet = self.printed(entries, notes=notes, rows=self.rows, across=["task"], order=order)
+        sheet = self.printed(entries, notes=notes, rows=self.rows, column_axes=["task"], order=order)
         return Rendering(sheet, behind=behind)
 
 

@@ -148,7 +148,7 @@ class Curve(OfCells):
         )
         across = min(len(order[self.panels]), PANELS_ACROSS) if self.panels else 1
         room = across * (PANEL + BETWEEN[0]) - BETWEEN[0]
-        sheet = self.printed(entries, notes=notes, rows=rows, across=[self.lines], order=order)
+        sheet = self.printed(entries, notes=notes, rows=rows, column_axes=[self.lines], order=order)
         return Rendering(sheet, draw=draw, behind=chosen.assign(column=chosen[self.lines]), room=room)
 
 

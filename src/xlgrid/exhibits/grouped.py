@@ -61,8 +61,10 @@ class Grouped(OfCells):
         order = {self.rows: stats.in_order(chosen, self.rows, self.select), "column": marks}
         entries = stats.entries(chosen, [self.rows], "column")
         scores = stats.scores_of_seeds(chosen, [self.rows], "column").dropna(subset="score")
-        across = [self.within] if self.within else []
-        sheet = self.printed(entries, notes=printing.about(chosen), rows=[self.rows], across=across, order=order)
+        column_axes = [self.within] if self.within else []
+        sheet = self.printed(
+            entries, notes=printing.about(chosen), rows=[self.rows], column_axes=column_axes, order=order
+        )
         return Rendering(sheet, draw=partial(self._draw, entries, scores, order, quantity), behind=chosen)
 
     def _draw(

@@ -116,7 +116,7 @@ class Heatmap(Compared):
             quantity=quantity,
         )
         order = {axis: codes_of(blocks) for axis, blocks in (("source", rows), ("column", columns))}
-        sheet = self.printed(entries, notes=notes, rows=["source"], across=["target"], order=order)
+        sheet = self.printed(entries, notes=notes, rows=["source"], column_axes=["target"], order=order)
         room = CELL * len(order["column"])
         return Rendering(sheet, draw=draw, room=room, behind=chosen.assign(column=chosen["target"]))
 

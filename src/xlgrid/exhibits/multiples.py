@@ -58,7 +58,7 @@ class Multiples(OfCells):
         shades = SEQUENTIAL + "_r" * (not units.higher_is_better(metrics))
         ends = limits(entries["mean"], diverging=False, percent=units.unit(metrics) == "%")
         rows = [self.panels, "source"]
-        sheet = self.printed(entries, notes=printing.about(chosen), rows=rows, across=["target"], order=order)
+        sheet = self.printed(entries, notes=printing.about(chosen), rows=rows, column_axes=["target"], order=order)
         draw = partial(self._draw, entries, order, shades, ends, units.quantity(metrics))
         room = min(3, len(order[self.panels])) * NUMBERED * len(targets)
         return Rendering(sheet, draw=draw, behind=behind, room=room)

@@ -131,7 +131,7 @@ class Table(Compared):
             behind.append(both.assign(column=stats.minus(*self.difference)))
             notes += stats.note_on_seeds(both, "column", *self.difference, self.rows)
         entries = printing.with_learning(entries, pd.concat(behind), [*self.rows, *axes])
-        printed = partial(self.printed, rows=self.rows, axes=axes, across=self.columns, order=order)
+        printed = partial(self.printed, rows=self.rows, axes=axes, column_axes=self.columns, order=order)
         in_latex = None
         if self.latex.bold or not self.latex.deviation:
             bold, note = self._bold(behind, entries, axes)

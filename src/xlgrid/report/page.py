@@ -217,8 +217,8 @@ def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
     else:
         body = _PARTS.missing("Not made yet. To make it:", f"snakemake --cores all {product.path}")
     comparison = Markup(files["-published.html"].read_text(encoding="utf-8")) if "-published.html" in files else ""
-    found = first.compared(root / product.folder, [product.exhibit])
-    score = first.score(found.values()) if found else ""
+    frames = first.compared(root / product.folder, [product.exhibit])
+    score = first.score(frames.values()) if frames else ""
     links = [(f"{path.parent.name}/{path.name}", suffix[1:]) for suffix, path in files.items()]
     return str(_PARTS.exhibit(product.exhibit, exhibit.title, body, caption, comparison, score, links))
 

@@ -58,9 +58,16 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
         titles = {name: study.exhibits[name].title for name in frames}
         scores = [(name, titles[name], score([frame])) for name, frame in frames.items()]
         notes = [(titles[name], note) for name in frames for note in frames[name]["contradiction"].unique() if note]
-        substitutes = study.plan.study.published.substitutes if study.plan else ""
-        told = score(frames.values()), substitutes, scores, Markup(figure), notes, len(notes) > MOST_NOTES, MOST_PANELS
-        parts.append(_PARTS.published(*told))
+        section = _PARTS.published(
+            score=score(frames.values()),
+            substitutes=study.plan.study.published.substitutes if study.plan else "",
+            scores=scores,
+            picture=Markup(figure),
+            footnotes=notes,
+            folded=len(notes) > MOST_NOTES,
+            most=MOST_PANELS,
+        )
+        parts.append(section)
     return "".join(parts)
 
 

@@ -46,7 +46,15 @@ def published_sheet(
     title = f"{sheet.title}: ours and the published numbers"
     rows = (*sheet.rows, "value")
     return Sheet(
-        title, sheet.caption, notes, rows, sheet.columns, pd.concat(lines), sheet.axes, sheet.across, labels_once=True
+        title,
+        sheet.caption,
+        notes,
+        rows,
+        sheet.columns,
+        pd.concat(lines),
+        sheet.axes,
+        sheet.column_axes,
+        labels_once=True,
     )
 
 

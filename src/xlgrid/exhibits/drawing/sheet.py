@@ -27,7 +27,8 @@ class Sheet:
 
     `entries` has a row per entry in the order of printing, with the columns `rows`, `axes`, `PRINTED` and, for
     exhibits, the statistics of `stats.over_seeds`. `columns` has the values of `axes`, the outer first, from left to
-    right. `across` has what the columns are called where `axes` do not say it.
+    right. `column_axes` has the axes of the study behind these columns, if `axes` do not name
+    them.
 
     Of the notes, `numbers` says what the numbers are. `bold` says what bold means in LaTeX, or why no entry is bold. `labels`
     has what is printed for names.
@@ -40,7 +41,7 @@ class Sheet:
     columns: Sequence[tuple[str, ...]]
     entries: pd.DataFrame
     axes: tuple[str, ...] = ("column",)
-    across: tuple[str, ...] = ()
+    column_axes: tuple[str, ...] = ()
     # Markdown repeats the label of a block of rows in each row, unless this is true. LaTeX and HTML never repeat it.
     labels_once: bool = False
     numbers: str = ""
@@ -59,8 +60,8 @@ class Sheet:
 
     @property
     def key_heads_of_columns(self) -> list[str]:
-        """What is printed above the keys of the columns if these become rows."""
-        return self._named(self.across or ["" if axis == "column" else axis for axis in self.axes])
+        """The names of the axes of the columns, which a transposed table prints above the keys of its rows."""
+        return self._named(self.column_axes or ["" if axis == "column" else axis for axis in self.axes])
 
     def _named(self, axes: Sequence[str]) -> list[str]:
         return [self.labels.get(name, name.capitalize()) for name in axes]
@@ -74,7 +75,7 @@ def sheet(
     notes: Sequence[str] = (),
     rows: Sequence[str],
     axes: Sequence[str] = ("column",),
-    across: Sequence[str] = (),
+    column_axes: Sequence[str] = (),
     order: Mapping[str, Sequence[Any]],
     deviation: bool = True,
     digits: int = 1,
@@ -86,7 +87,7 @@ def sheet(
         notes: sentences to put before the sentences about seeds and coverage.
         rows: the columns of `entries` that name a row.
         axes: the columns of `entries` that name a column, the outer first.
-        across: what these columns are called where their names do not say it.
+        column_axes: the axes of the study behind these columns, if their names do not say it.
         order: the values of each of `rows` from top to bottom, and of each of `axes` from left to right.
         deviation: whether the standard deviation over seeds follows each mean.
         digits: the number of decimals.
@@ -109,7 +110,9 @@ def sheet(
     numbers, *others = _notes(entries, axes, deviation, same_n, blank)
     heads = [tuple(map(label, column)) for column in columns.itertuples(index=False)]
     sentences = " ".join([*notes, numbers, *others])
-    return Sheet(title, caption, sentences, tuple(rows), heads, entries, tuple(axes), tuple(across), numbers=numbers)
+    return Sheet(
+        title, caption, sentences, tuple(rows), heads, entries, tuple(axes), tuple(column_axes), numbers=numbers
+    )
 
 
 def with_learning(entries: pd.DataFrame, behind: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
