@@ -124,6 +124,19 @@ def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> An
         raise Unreachable(f"{type(error).__name__}: {error}") from error
 
 
+def licences(kind: str, repo: str, revision: str) -> list[str]:
+    """The licences that the card of a repository states at a revision, by their names on the Hub.
+
+    Raises:
+        Unreachable, ValueError: see `ask`.
+    """
+    card = ask(kind, repo, revision, PATIENCE).card_data
+    named = getattr(card, "license", None) or []
+    # The Hub calls a licence that is not in its list "other", and has its name beside it.
+    own = getattr(card, "license_name", None) or "other"
+    return [own if name == "other" else str(name) for name in ([named] if isinstance(named, str) else named)]
+
+
 def said(error: Exception, kind: str, repo: str, revision: str = "") -> str:
     """A phrase about an error of the Hub, or of a library that reads from the Hub, with advice if some is known."""
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError

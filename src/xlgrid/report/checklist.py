@@ -7,14 +7,16 @@ from statistics import fmean as mean
 from typing import Any
 
 from xlgrid.base.clock import duration
+from xlgrid.data.lock import Unreachable, licences
+from xlgrid.data.published import Repository
 from xlgrid.exhibits.drawing.sheet import number
 from xlgrid.languages.sources import Source
 from xlgrid.pairs.sample import described
 from xlgrid.plan.load import named, read_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight.fetch import project_lock
-from xlgrid.preflight.files import materials
-from xlgrid.report import page
+from xlgrid.preflight.files import Material, materials
+from xlgrid.report import efficiency, page
 from xlgrid.report.figures import having
 from xlgrid.report.ledger import stated
 from xlgrid.report.overview import look
@@ -53,12 +55,10 @@ def checklist(study: str | Path) -> str:
     plan, report = read_plan(study), page.load(study, Path())
     answers: dict[str, Iterable[str]] = {
         "B1": _artifacts(plan),
-        "B2": [
-            f"xlgrid is under the Apache License 2.0. {AUTHOR} The licence of each artifact in B1, and of the results."
-        ],
+        "B2": _licences(plan),
         "B5": _languages(plan),
         "B6": _splits(report),
-        "C1": _compute(report),
+        "C1": _compute(plan, report),
         "C2": _setup(plan, report),
         "C3": _variance(plan),
         "C4": _packages(plan, report),
@@ -79,12 +79,8 @@ def _table(head: Iterable[Any], rows: Iterable[Any]) -> str:
 def _artifacts(plan: Plan) -> Iterator[str]:
     """What a study takes from outside, with commits, and what it generates or trains itself."""
     taken, study = materials(plan), plan.study
-    commits = locked(plan, (each.product.path for each in taken))
-    hub = dict.fromkeys(each.repository for each in taken if each.repository)
-    rows = [
-        (f"{repository.kind} `{repository.name}` of the Hub", commits.get(repository.key, "not fetched yet"))
-        for repository in hub
-    ]
+    commits = _commits(plan, taken)
+    rows = [(_of_hub(repository), commit or "not fetched yet") for repository, commit in commits.items()]
     rows += [
         (f"`{file}`", "a file of the project") for file in dict.fromkeys(file for each in taken for file in each.files)
     ]
@@ -96,6 +92,41 @@ def _artifacts(plan: Plan) -> Iterator[str]:
     ]
     yield _table(["Artifact", "Commit or origin"], rows)
     yield f"Evidence: `{plan.path}`, `{project_lock()}`. {AUTHOR} The citations."
+
+
+def _commits(plan: Plan, taken: Iterable[Material]) -> dict[Repository, str | None]:
+    """The repositories of the Hub among some materials, with the commits in the lock file."""
+    of_hub = [each for each in taken if each.repository]
+    commits = locked(plan, (each.product.path for each in of_hub))
+    return {each.repository: commits.get(each.repository.key) for each in of_hub if each.repository}
+
+
+def _of_hub(repository: Repository) -> str:
+    return f"{repository.kind} `{repository.name}` of the Hub"
+
+
+def _licences(plan: Plan) -> Iterator[str]:
+    """The licences that the Hub states now for the commits of its repositories."""
+    rows, is_silent = [], False
+    for repository, commit in _commits(plan, materials(plan)).items():
+        answer = "unknown, because the Hub does not answer here"
+        if not is_silent:
+            try:
+                found = licences(repository.kind, repository.name, commit or repository.revision)
+                answer = ", ".join(found) or "none stated"
+            except Unreachable:
+                # The Hub is not asked again.
+                is_silent = True
+            except ValueError as error:
+                answer = f"unknown ({error})"
+        rows.append((_of_hub(repository), answer))
+    if rows:
+        yield _table(["Artifact", "Licence"], rows)
+        yield "Evidence: the cards of these repositories at the commits in B1, which the Hub was asked for."
+    yield (
+        f"xlgrid, and the data that it generates, are under the Apache License 2.0. {AUTHOR} The licences of files of the "
+        "project in B1, and of the results; the terms of use."
+    )
 
 
 def _languages(plan: Plan) -> Iterator[str]:
@@ -125,7 +156,7 @@ def _splits(report: page.Report) -> Iterator[str]:
     )
 
 
-def _compute(report: page.Report) -> Iterator[str]:
+def _compute(plan: Plan, report: page.Report) -> Iterator[str]:
     counted = {
         (record["recipe"]["encoder"], record["recipe"]["method"]): [
             f"{count:,}" for count in record["parameters"].values()
@@ -143,11 +174,15 @@ def _compute(report: page.Report) -> Iterator[str]:
         times[work] = times.get(work, 0) + record.get("seconds", 0)
     times["evaluation"] = scored.drop_duplicates(having(scored, [*page.RUN, "target"], "checkpoint"))["seconds"].sum()
     times["data, tokens and pre-training"] = report.preparation["seconds"].sum()
+    jobs = efficiency.read(plan, stated())
+    failed = jobs[jobs["cause"] != ""]
+    times[f"{len(failed):,} attempts that failed"] = failed["seconds"].sum()
     times["in all"] = sum(times.values())
     yield _table(["Work", "Time"], ((work, duration(seconds)) for work, seconds in times.items()))
     yield (
-        "The runs of sweeps are counted, and jobs that failed are not. Evidence: `seconds` of each `run.json` and cell, and "
-        "`benchmarks/` for other jobs."
+        "The runs of sweeps are counted. Evidence: `seconds` of each `run.json` and cell, `benchmarks/` for other jobs, and "
+        f"`{stated()}/usage.jsonl` for attempts that failed, which has those of the submitit executor alone. A training that "
+        "continued from its saved state counts what it continued in both lines."
     )
 
 
@@ -179,7 +214,7 @@ def _setup(plan: Plan, report: page.Report) -> Iterator[str]:
     for record in report.runs:
         of = *(record["recipe"][key] for key in KEYS), record.get("metric")
         dev.setdefault(of, []).extend([record["dev_score"]] if "dev_score" in record else [])
-    yield "Validation beside test, as means over runs and over cells:"
+    yield "Validation, in the language of each run's source, beside test, in all targets: means over runs, and over cells."
     rows = (
         (*of, number(mean(each), 1), number(test[of[:3]], 1))
         for of, each in dev.items()

@@ -1,5 +1,6 @@
 """The checklist says what the files of a study say, and marks everything else for the author."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,13 @@ from xlgrid.report.checklist import AUTHOR, QUESTIONS, checklist
 def sections(tiny_project: None) -> dict[str, str]:
     """Number of a question -> its answer."""
     make_results()
+    ledger = Path(".snakemake/submitit")
+    ledger.mkdir(parents=True)
+    jobs = [{"output": "results/tiny/runs/a/run.json", "cause": cause, "seconds": 30} for cause in ("timeout", "")]
+    # A requeued job is measured in its last attempt alone.
+    jobs.append({**jobs[0], "requeues": 1})
+    jobs.append({**jobs[0], "output": "results/another/runs/a/run.json"})
+    (ledger / "usage.jsonl").write_text("".join(f"{json.dumps(job)}\n" for job in jobs))
     parts = checklist("tiny").split("\n## ")[1:]
     return {part.partition(".")[0]: part.partition("\n\n")[2] for part in parts}
 
@@ -40,7 +48,8 @@ def test_what_no_file_says_is_for_the_author(sections: dict[str, str]) -> None:
         ("C1", "| training on cpu | 2 min |"),
         # Six cells of 2.5 seconds.
         ("C1", "| evaluation | 15.0 s |"),
-        ("C1", "| in all | 2 min 15 s |"),
+        ("C1", "| 2 attempts that failed | 30.0 s |"),
+        ("C1", "| in all | 2 min 45 s |"),
         ("C2", "| ner | tiny | full-ft | f1 | 95.0 | 68.2 |"),
         ("C4", "| torch | 2.13 |"),
         ("C4", "| f1 | i |"),
