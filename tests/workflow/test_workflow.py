@@ -1,5 +1,6 @@
 """The real Snakemake on a study of a minute: what is built, what is built again, and what is refused."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -178,8 +179,12 @@ def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(fini
     assert "the loss is" in failure and f"log: results/demo/logs/runs/{run}.log" in failure
     again = failure.partition("again: ")[2]
     assert again == f"snakemake --profile laptop -- results/demo/runs/{run}/run.json"
-    scores = (folder / "results/demo/partial/ner-transfer.csv").read_text().splitlines()
+    scores = (folder / "results/demo/partial/exhibits/ner-transfer.csv").read_text().splitlines()
     assert any("full-ft" in line for line in scores), "the partial table has what is done"
+    reported = shell(folder, "xlgrid partial studies/demo.yaml --report notebooks/report.ipynb")
+    page = (folder / "results/demo/partial/report.html").read_text()
+    assert reported.returncode == 0 and not reported.stderr, reported.stderr
+    assert "11 of 14" in re.sub("<[^>]*>", "", page) and 'href="exhibits/ner-transfer.csv"' in page
     status = shell(folder, "xlgrid status studies/demo.yaml")
     assert "11 of 14 cells done, 3 wait for 1 failed job" in status.stdout, status.stdout
 

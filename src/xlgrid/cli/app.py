@@ -26,6 +26,7 @@ COMMANDS = {
         preflight.fetch,
         preflight.doctor,
         studies.status,
+        results.partial,
         studies.efficiency,
         studies.cost,
         results.trace,
@@ -62,7 +63,6 @@ COMMANDS = {
         results.claims,
         results.report,
         results.report_html,
-        results.partial,
     ),
     "Commands of single papers": tuple(_OF_PAPERS.own.values()),
 }

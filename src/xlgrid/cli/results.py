@@ -57,15 +57,32 @@ def report_html(
 
 def partial(
     study: StudyName,
-    output: OutputFolder,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="also write a report, from this notebook without outputs: notebooks/report.ipynb", metavar="NOTEBOOK"
+        ),
+    ] = None,
     log: Annotated[Path | None, typer.Option(help="the log of the run of Snakemake that failed")] = None,
 ) -> None:
-    """List the jobs that failed, and write every exhibit and verdict from the cells that exist."""
-    from xlgrid.plan.load import read_plan
-    from xlgrid.report import status
+    """List the jobs that failed, and write every exhibit and verdict from the cells that exist.
+
+    The files are in results/{study}/partial/. The report of what exists is report.html there.
+    """
+    from xlgrid.plan.load import named, read_plan
+    from xlgrid.products.report import Partial
+    from xlgrid.report import notebook, status
     from xlgrid.report.ledger import stated
 
-    status.partial(read_plan(study), output, stated(), log)
+    plan = read_plan(study)
+    status.partial(plan, stated(), log)
+    if report:
+        print(f"Open {notebook.write_partial(plan, report)}")
+    else:
+        print(
+            f"{Partial(plan.study.name).folder} has the exhibits of the existing cells. A report of them: "
+            f"xlgrid partial {named(plan)} --report notebooks/report.ipynb"
+        )
 
 
 def trace(

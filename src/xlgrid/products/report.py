@@ -1,6 +1,7 @@
 """The verdicts of claims, the report, and the files in its folder."""
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from xlgrid.products.exhibits import Exhibit, PublishedExhibit
@@ -90,7 +91,11 @@ class StudyCopy(Templated):
 
 @dataclass(frozen=True)
 class Partial(Templated):
-    """The results after a command failed: a list of the failures, and exhibits with the cells that exist."""
+    """A list of failures, and what the cells that exist show: exhibits and claims, and a report if one is asked for."""
 
     template = "results/{study}/partial/failed.txt"
     study: str
+
+    def beside(self, file: str) -> str:
+        """The path of a file of the study, such as that of its report, for the cells that exist."""
+        return f"{self.folder}/{PurePath(file).relative_to(Report(self.study).folder)}"

@@ -7,13 +7,14 @@ import nbformat
 
 from xlgrid.base.files import write_text
 from xlgrid.base.provenance import provenance
-from xlgrid.products.report import Report
+from xlgrid.plan.plan import Plan
+from xlgrid.products.report import Partial, Report
 
 # The cell of the notebook that names the study.
 FIRST = "load"
 
 
-def execute(study: str, notebook: Path, output: Path) -> None:
+def execute(study: str, notebook: Path, output: Path, *, partial: bool = False) -> None:
     """Run the report's notebook for a study in the working directory, and save it with its outputs, or with the error
     of a cell.
 
@@ -24,6 +25,7 @@ def execute(study: str, notebook: Path, output: Path) -> None:
     Args:
         study: the name of the study.
         notebook: the notebook without outputs.
+        partial: whether the report is of what `xlgrid partial` has made.
 
     Raises:
         ValueError: a cell of the notebook failed.
@@ -31,21 +33,26 @@ def execute(study: str, notebook: Path, output: Path) -> None:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
-    report = for_study(nbformat.read(notebook, as_version=4), study)
+    report = for_study(nbformat.read(notebook, as_version=4), study, partial=partial)
     # The command line of this process has a temporary path of the notebook. The recorded command makes the same report.
-    report.metadata["made_by"] = provenance() | {"command": f"snakemake --cores all {Report(study).path}"}
+    command = (
+        f"xlgrid partial {study} --report {notebook}" if partial else f"snakemake --cores all {Report(study).path}"
+    )
+    report.metadata["made_by"] = provenance() | {"command": command}
     try:
-        NotebookClient(report, timeout=None, resources={"metadata": {"path": "."}}).execute()
+        # Jupyter warns that its kernel and this process talk through a port of this machine.
+        quiet = ["--log-level=ERROR"]
+        NotebookClient(report, timeout=None, resources={"metadata": {"path": "."}}, extra_arguments=quiet).execute()
     except CellExecutionError as error:
         raise ValueError(f"a cell of {output} failed: {error}") from None
     finally:
         write_text(output, nbformat.writes(report) + "\n")
 
 
-def for_study(notebook: Any, study: str) -> Any:
+def for_study(notebook: Any, study: str, *, partial: bool = False) -> Any:
     """The notebook with the name of a study in its first cell."""
     [first] = [cell for cell in notebook.cells if cell.get("id") == FIRST]
-    first.source = first.source.replace('"demo"', f'"{study}"')
+    first.source = first.source.replace('"demo"', f'"{study}", partial=True' if partial else f'"{study}"')
     return notebook
 
 
@@ -90,3 +97,22 @@ def write_report(study: str, notebook: Path, output: Path, summary: Path) -> Non
     copy_study(plan)
     execute(plan.study.name, notebook, output)
     write_text(summary, page.summary(page.load(study, Path()).cells).to_csv(index=False, lineterminator="\n"))
+
+
+def write_partial(plan: Plan, notebook: Path) -> str:
+    """Write the report of the cells that exist, after their exhibits and verdicts; returns the path of the page.
+
+    Args:
+        notebook: the notebook without outputs.
+
+    Raises:
+        ValueError: a cell of the notebook failed.
+    """
+    from xlgrid.plan.load import copy_study
+
+    copy_study(plan)
+    page = Path(Partial(plan.study.name).beside(Report(plan.study.name).path))
+    output = page.with_suffix(".ipynb")
+    execute(plan.study.name, notebook, output, partial=True)
+    write_page(output, page)
+    return str(page)

@@ -18,7 +18,7 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -38,6 +38,7 @@ from xlgrid.pairs.sample import described
 from xlgrid.plan.plan import Plan
 from xlgrid.products.evaluate import Cell
 from xlgrid.products.exhibits import Exhibit
+from xlgrid.products.report import Partial
 from xlgrid.products.train import Run
 from xlgrid.report import figures
 from xlgrid.report import verdicts as first
@@ -83,9 +84,14 @@ class Report:
     shared: str = ""
     root: Path = Path()
     plan: Plan | None = None
+    is_partial: bool = False
+
+    def made(self, file: str) -> Path:
+        """The path of a file of an exhibit or of claims."""
+        return self.root / (Partial(self.name).beside(file) if self.is_partial else file)
 
 
-def load(study_name: str | Path, root: str | Path | None = None) -> Report:
+def load(study_name: str | Path, root: str | Path | None = None, *, partial: bool = False) -> Report:
     """Read a study and its existing results. Nothing is written.
 
     Args:
@@ -93,6 +99,7 @@ def load(study_name: str | Path, root: str | Path | None = None) -> Report:
             results were moved without the file, the copy next to them is read.
         root: the folder that contains results/. None: the working directory, or the nearest folder above it that has
             the study or its results, so that a notebook in results/demo/ reads the results around it.
+        partial: whether exhibits and claims are those that `xlgrid partial` has made.
 
     Raises:
         FileNotFoundError: the study does not exist.
@@ -121,6 +128,7 @@ def load(study_name: str | Path, root: str | Path | None = None) -> Report:
         shared=plan.shared,
         root=root,
         plan=plan,
+        is_partial=partial,
     )
 
 
@@ -199,12 +207,12 @@ def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
 
 def exhibits(study: Report) -> Html:
     """The rendered exhibits in the order of the study, embedded in the page, with links to their files."""
-    parts = [_exhibit(Exhibit(study.name, name), exhibit, study.root) for name, exhibit in study.exhibits.items()]
+    parts = [_exhibit(Exhibit(study.name, name), exhibit, study.made) for name, exhibit in study.exhibits.items()]
     return Html("\n".join(parts) or _PARTS.missing("This study asks for no exhibits."))
 
 
-def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
-    files = {suffix: path for suffix in exhibit.suffixes if (path := root / product.file(suffix)).exists()}
+def _exhibit(product: Exhibit, exhibit: Any, made: Callable[[str], Path]) -> str:
+    files = {suffix: path for suffix in exhibit.suffixes if (path := made(product.file(suffix))).exists()}
     pictures = [files[suffix] for suffix in (".svg", ".png") if suffix in files]
     caption = exhibit.caption
     if ".html" in files:
@@ -217,7 +225,7 @@ def _exhibit(product: Exhibit, exhibit: Any, root: Path) -> str:
     else:
         body = _PARTS.missing("Not made yet. To make it:", f"snakemake --cores all {product.path}")
     comparison = Markup(files["-published.html"].read_text(encoding="utf-8")) if "-published.html" in files else ""
-    frames = first.compared(root / product.folder, [product.exhibit])
+    frames = first.compared(made(product.folder), [product.exhibit])
     score = first.score(frames.values()) if frames else ""
     links = [(f"{path.parent.name}/{path.name}", suffix[1:]) for suffix, path in files.items()]
     return str(_PARTS.exhibit(product.exhibit, exhibit.title, body, caption, comparison, score, links))

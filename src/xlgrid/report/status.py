@@ -15,7 +15,8 @@ from xlgrid.base.files import write_text
 from xlgrid.base.profiles import profiles
 from xlgrid.plan.load import options_of
 from xlgrid.plan.plan import Plan
-from xlgrid.products.report import Report
+from xlgrid.products.exhibits import Exhibit
+from xlgrid.products.report import Partial, Report
 from xlgrid.products.train import Run
 from xlgrid.report import screen
 from xlgrid.report.overview import Failure, Overview, failed_files, look
@@ -289,41 +290,39 @@ def console() -> "Console":
     return console if console.is_terminal else Console(highlight=False, width=1000)
 
 
-def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
+def partial(plan: Plan, ledger: Path, log: Path | None) -> None:
     """After an incomplete run, report failed jobs, render every exhibit and judge the claims from the existing cells.
 
-    Failed jobs are printed, and `failed.txt` lists all of them.
+    Failed jobs are printed, and `failed.txt` lists all of them. The files are those of `xlgrid.products.report.Partial`.
 
     Args:
-        output: the folder to write to.
         ledger: the folder of the executor.
         log: Snakemake's log of the run.
     """
     from xlgrid.exhibits import claims
 
-    overview = look(plan, ledger, failed_files(log) if log else ())
-    report, texts = output / "failed.txt", failures(overview, together=False)
+    overview, made = look(plan, ledger, failed_files(log) if log else ()), Partial(plan.study.name)
+    listed, texts = Path(made.path), failures(overview, together=False)
     # The jobs may have failed because the disk is full.
     try:
         if texts:
             print_failures(console(), failures(overview, together=True)[:REASONS])
-            console().print(
-                f"{report} lists all failed jobs; the folder has the exhibits of the existing cells.", soft_wrap=True
-            )
-            write_text(report, "\n\n".join(texts) + "\n")
+            console().print(f"{listed} lists all failed jobs.", soft_wrap=True)
+            write_text(listed, "\n\n".join(texts) + "\n")
         else:
             # The run was stopped, and the failures of an earlier run are resolved.
-            report.unlink(missing_ok=True)
-            console().print(f"no job has failed; {output} has the exhibits of the existing cells.", soft_wrap=True)
+            listed.unlink(missing_ok=True)
+            console().print("No job has failed.", soft_wrap=True)
     except OSError as error:
-        print(f"{report}: {error}", file=sys.stderr)
+        print(f"{listed}: {error}", file=sys.stderr)
     jobs: dict[str, Callable[[], None]] = {}
     if plan.study.claims:
-        jobs["claims"] = functools.partial(claims.render, plan.study, plan.cells, output)
+        jobs["claims"] = functools.partial(claims.render, plan.study, plan.cells, Path(made.folder))
     for name, exhibit in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
-        jobs[f"exhibit {name}"] = functools.partial(exhibit.render, name, plan, output)
+        folder = made.beside(Exhibit(plan.study.name, name).folder)
+        jobs[f"exhibit {name}"] = functools.partial(exhibit.render, name, plan, folder)
         if exhibit.is_compared:
-            jobs[f"comparison of {name}"] = functools.partial(exhibit.render, name, plan, output, compare=True)
+            jobs[f"comparison of {name}"] = functools.partial(exhibit.render, name, plan, folder, compare=True)
     for name, render in jobs.items():
         # An exhibit without results does not prevent the others from being rendered.
         try:

@@ -41,16 +41,16 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
     of_paper = any(exhibit.is_compared for exhibit in study.exhibits.values())
     if study.claims:
         product = Claims(study.name)
-        judged = read(study.root / product.file(".csv"))
+        judged = read(study.made(product.file(".csv")))
         table, files = "", []
         if judged is None:
             body = _PARTS.missing(f"snakemake --cores all --forcerun claims -- {product.path}")
         else:
             body = forest(study.claims, judged)
-            table = Markup((study.root / product.file(".html")).read_text(encoding="utf-8"))
+            table = Markup(study.made(product.file(".html")).read_text(encoding="utf-8"))
             files = [(f"claims{suffix}", suffix[1:]) for suffix in product.files]
         parts.append(_PARTS.claims("The paper's claims" if of_paper else "Claims", body, table, files))
-    frames = compared(study.root / f"results/{study.name}/exhibits", study.exhibits)
+    frames = compared(study.made(f"results/{study.name}/exhibits"), study.exhibits)
     if frames:
         with plots.style():
             alt = f"Ours against the published numbers: {score(frames.values())}"
@@ -73,7 +73,7 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
 
 def of_study(study: Any) -> str:
     """The finding of a study, see `finding`; "" without verdicts."""
-    judged = read(study.root / Claims(study.name).file(".csv")) if study.claims else None
+    judged = read(study.made(Claims(study.name).file(".csv"))) if study.claims else None
     return "" if judged is None else finding(judged, study.labels)
 
 

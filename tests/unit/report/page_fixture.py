@@ -62,7 +62,7 @@ def study_of(cells: pd.DataFrame, **parts: Any) -> report.Report:
 
 def run_notebook(study: report.Report, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The notebook with its outputs, its cells run here rather than in a kernel, which would take seconds."""
-    monkeypatch.setattr(report, "load", lambda name, root=None: study if name == study.name else None)
+    monkeypatch.setattr(report, "load", lambda name, root=None, partial=False: study if name == study.name else None)
     executed = notebook.for_study(nbformat.read(NOTEBOOKS / "report.ipynb", as_version=4), study.name)
     names: dict[str, Any] = {}
     for cell in executed.cells:

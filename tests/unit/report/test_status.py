@@ -216,7 +216,7 @@ def test_partial_names_no_failures_where_no_job_has_failed() -> None:
     """A signal has ended the run; an earlier run has failed."""
     report = Path("results/tiny/partial/failed.txt")
     write(report, "results/tiny/cells/x.json\n")
-    output = ask("partial", "tiny", "--output", "results/tiny/partial").output
+    output = ask("partial", "tiny").output
     assert "failed.txt" not in output and not report.exists()
 
 
@@ -224,7 +224,7 @@ def test_partial_prints_a_few_reasons_and_where_all_failures_are() -> None:
     for number in range(status.REASONS + 1):
         result = RESULT.replace("qa1", f"qa{1 + number // 2}").replace("seed1", f"seed{1 + number % 2}")
         failed(result, NOW, message=f"reason {number}")
-    output = ask("partial", "tiny", "--output", "results/tiny/partial").output
+    output = ask("partial", "tiny").output
     assert output.count("  reason: ") == status.REASONS
     assert "results/tiny/partial/failed.txt lists all failed jobs" in output
     assert Path("results/tiny/partial/failed.txt").read_text().count("  reason: ") == status.REASONS + 1
@@ -244,7 +244,7 @@ def test_partial_judges_the_claims_from_what_exists() -> None:
     for cell in load_plan("tiny").cells:
         if cell.seed == 1:
             write(cell.path, json.dumps({**cell._asdict(), **record}))
-    assert ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial").exit_code == 0
+    assert ask("partial", "studies/tiny.yaml").exit_code == 0
     content = Path("results/tiny/partial/claims.md").read_text()
     assert (
         "+25.0" in content and "not enough runs (1 of 2 seeds, 6 of 12 cells, and a verdict needs 3 seeds)" in content
@@ -265,9 +265,11 @@ def test_partial_renders_the_exhibits_and_their_comparisons_from_what_exists() -
         "outcomes": pack([[3, 1, 1]]),
     }
     write(CELL.path, json.dumps({**CELL._asdict(), **record}))
-    result = ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial")
+    result = ask("partial", "studies/tiny.yaml")
     assert result.exit_code == 0, result.output
-    table, comparison = (Path(f"results/tiny/partial/transfer{end}.csv").read_text() for end in ("", "-published"))
+    table, comparison = (
+        Path(f"results/tiny/partial/exhibits/transfer{end}.csv").read_text() for end in ("", "-published")
+    )
     assert "75.0" in table and "50.0" in comparison
 
 
@@ -275,7 +277,7 @@ def test_claims_that_cannot_be_judged_are_told_and_keep_nothing_from_the_rest() 
     write("studies/tiny.yaml", STUDY + CLAIM)
     for cell in load_plan("tiny").cells:
         write(cell.path, "{")
-    result = ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial")
+    result = ask("partial", "studies/tiny.yaml")
     assert (result.exit_code, Path("results/tiny/partial/failed.txt").exists()) == (0, True)
     assert "claims: results/tiny/cells/" in result.output, result.output
 
