@@ -111,6 +111,18 @@ def test_an_entry_of_a_table_leads_to_its_cells_examples_and_commands(page: Any)
     assert page.evaluate("document.activeElement.className") == "entry", "the focus is where it was"
 
 
+def test_our_number_beside_a_published_one_leads_to_its_cells(page: Any) -> None:
+    figure, dialog = page.locator("figure[data-exhibit=matrix]"), page.locator("dialog")
+    figure.locator(".comparison summary").click()
+    ours = figure.locator(".comparison button.entry")
+    assert ours.count() == 16 * 16
+    for number, title in ((1, "English · Français"), (15 * 16, "한국어 · English")):
+        ours.nth(number).click()
+        assert dialog.locator("h2").text_content() == title
+        assert dialog.locator("table.cells tbody tr").count() == 2
+        page.keyboard.press("Escape")
+
+
 def test_a_matrix_is_used_by_a_pointer_and_by_a_keyboard(page: Any) -> None:
     quads = page.locator("figure[data-exhibit=gain] svg path[role=button]")
     assert quads.count() == 16 * 16

@@ -56,16 +56,22 @@ labels: {{{", ".join(f"{code}: {name}" for code, (name, _) in LANGUAGES.items())
 grids:
   all: {{task: [news], encoder: [large], method: [full-ft, bitfit], languages: [{CODES}], source: [mono], target: [mono], seed: [1, 2]}}
 exhibits:
-  matrix: {{kind: heatmap, title: "Full fine-tuning, accuracy", method: full-ft}}
+  matrix: {{kind: heatmap, title: "Full fine-tuning, accuracy", method: full-ft, published: {{file: paper/t1}}}}
   gain: {{kind: heatmap, title: BitFit minus full fine-tuning, difference: [bitfit, full-ft]}}
   rows: {{kind: table, title: Each source, rows: [method, source], columns: group, groups: [in-language, same-family, other-family]}}
   panels: {{kind: heatmaps, title: Both methods, width: page, panels: method, select: {{source: [en, ru, ar], target: [en, ru, ar, hi]}}}}
   blocks: {{kind: table, title: Both metrics, select: {{metric: [accuracy, macro-f1]}}, rows: [target], columns: [metric, method]}}
 """
+PUBLISHED = """\
+exhibit,model,dataset,method,source,target,metric,value
+t1,large,news,full-ft,en,fr,accuracy,71.0
+t1,large,news,full-ft,ko,en,accuracy,67.0
+"""
 
 
 def made() -> Plan:
-    """Write the study and its results into the working directory. The first cell of the plan has no result."""
+    """Write the study, its results and the numbers of a paper into the working directory. The first cell has no result."""
+    write("reference/paper/t1.csv", PUBLISHED)
     write("studies/wide.yaml", STUDY)
     plan = load_plan("wide")
     head = ALL_HEADS.find("sequence")
@@ -109,6 +115,7 @@ def written() -> Path:
         warnings.filterwarnings("ignore", "Glyph")
         for name, exhibit in plan.study.exhibits.items():
             exhibit.render(name, plan, "results/wide/exhibits")
+        plan.study.exhibit("matrix").render("matrix", plan, "results/wide/exhibits", compare=True)
     study = page.load("wide", Path())
     parts = [page.overview(study), page.exhibits(study), page.language_table(study.languages, study.cells)]
     parts += [page.learning_curves(study.curves, study.cells), drill.script(study)]

@@ -177,6 +177,9 @@
     const heads = [...figure.querySelector('table.exhibit thead').lastElementChild.querySelectorAll('th')].map((th) => th.textContent);
     const outer = [...figure.querySelectorAll('table.exhibit thead tr:first-child th[colspan]')].flatMap((th) => Array(th.colSpan).fill(th.textContent));
     const quads = [...figure.querySelectorAll('svg g.entries path')];
+    // A row of a comparison with published numbers has our numbers in a line of its own.
+    const ours = [...figure.querySelectorAll('.comparison tbody tr')].filter((tr) => [...tr.querySelectorAll('th')].at(-1)?.textContent === 'ours')
+      .flatMap((tr) => [...tr.querySelectorAll('td')]);
     let at = 0;
     for (const tr of figure.querySelector('table.exhibit tbody').rows) {
       const width = tr.querySelectorAll('td').length;
@@ -185,7 +188,9 @@
         const place = at, td = cells[at], text = td.textContent;
         const title = [...tr.keys, outer[column], heads.slice(-width)[column]].filter(Boolean).join(' · ');
         const show = () => open(name, place, title, td.title || text);
-        td.replaceChildren(make('button', {class: 'entry', onclick: show, 'aria-haspopup': 'dialog'}, text));
+        for (const each of ours.length === entries.length ? [td, ours[at]] : [td]) {
+          each.replaceChildren(make('button', {class: 'entry', onclick: show, 'aria-haspopup': 'dialog'}, each.textContent));
+        }
         const quad = quads.length === entries.length && quads[at];
         if (!quad) continue;
         quad.setAttribute('role', 'button');
