@@ -22,7 +22,7 @@ from xlgrid.products.exhibits import Exhibit
 from xlgrid.products.product import Product
 from xlgrid.products.report import Claims, Report, Summary
 from xlgrid.products.train import Run
-from xlgrid.report.stages import OTHER, stage_of_rule
+from xlgrid.report.stages import OTHER, TRAINING, stage_of_rule
 from xlgrid.study.encoders import Checkpoint, FolderEncoder, HubEncoder
 from xlgrid.study.schema import MethodEntry
 from xlgrid.study.tasks import TaskEntry
@@ -76,7 +76,7 @@ def test_the_profile_for_slurm_gives_gpus_to_the_rules_that_use_them(rules: dict
 
 def test_trainings_are_measured(rules: dict[str, Any]) -> None:
     """Of a cell, the file has its time in it."""
-    assert [name for name in ("pretrain", "train") if not rules[name].benchmark] == []
+    assert [name for name in TRAINING if not rules[name].benchmark] == []
 
 
 # Products of papers, where these are installed: words that a run labels, and a run that others trained.

@@ -17,7 +17,7 @@ RULES = {
     for stage, others in {**{kind.stage: () for kind in kinds()}, "data": _DOWNLOADS, "train": _DERIVED}.items()
 }
 # The rules whose jobs train and write their progress to their logs.
-TRAINING = ("train", "pretrain")
+TRAINING = ("train", "train_many", "pretrain")
 # The stage of other rules in a workflow that includes xlgrid as a module.
 OTHER = "other"
 _STAGE_OF_RULE = {rule: stage for stage, rules in RULES.items() for rule in rules}

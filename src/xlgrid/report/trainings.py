@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid.products.encode import Encoder
+from xlgrid.products.together import RunGroup
 from xlgrid.products.train import Run
 
 # Lines of `xlgrid.training.progress` and of the loop: "step 120/300 loss 0.5 dev 88.20", "resumes after step 100 of
@@ -22,9 +23,10 @@ class Training(NamedTuple):
     """A training in progress.
 
     Attributes:
-        name: the task, encoder, method, source and seed of a run, or the name of an encoder.
+        name: the task, encoder, method, source and seed of a run, or of the first of several that train together; or the name
+            of an encoder.
         step, steps: the number of finished steps and of all steps; both are 0 before the first line of the log.
-        score: the score on the dev set at the last evaluation; None before the first one.
+        score: the score on the dev set at the last evaluation, of any of the runs; None before the first one.
         log: the log of the job.
     """
 
@@ -64,9 +66,10 @@ def curves(log: str) -> dict[str, dict[int, float]]:
 
 
 def name_of(output: str) -> str:
-    """The name of the run or encoder to which a file belongs; the path of the file if it belongs to neither."""
-    if run := Run.parse(output):
-        return f"{run.task} {run.encoder} {run.method} {run.source} seed{run.seed}"
+    """The name of the run, group of runs or encoder to which a file belongs; the path of the file if it belongs to none."""
+    for kind, words in ((Run, ""), (RunGroup, " and others, together")):
+        if run := kind.parse(output):
+            return f"{run.task} {run.encoder} {run.method} {run.source} seed{run.seed}{words}"
     if encoder := Encoder.parse(output):
         return f"encoder {encoder.encoder}"
     return output

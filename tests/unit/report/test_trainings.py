@@ -58,6 +58,7 @@ def test_a_score_below_zero_is_a_score(log: Path) -> None:
     ("path", "name"),
     [
         (RUN, NAME),
+        ("results/tiny/together/ner/mini/full-ft/qa1/seed1.tar", f"{NAME} and others, together"),
         ("results/tiny/encoders/mini/model.safetensors", "encoder mini"),
         ("results/tiny/text/qa1.parquet", "results/tiny/text/qa1.parquet"),
     ],
