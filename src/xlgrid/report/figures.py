@@ -32,27 +32,30 @@ def seed_deviations(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(deviations: pd.DataFrame) -> Figure:
-    """A figure with a panel per task, encoder and metric, a line per method, and a mark per cell and seed.
+    """A figure with a panel per task and metric, a line per encoder and method, and a mark per cell and seed.
 
     A bar spans ± one standard deviation.
 
     Args:
         deviations: the result of `seed_deviations`, not empty.
     """
-    panels = list(deviations.groupby(["task", "encoder", "metric"], sort=False))
-    heights = [0.9 + 0.34 * panel["method"].nunique() for _, panel in panels]
+    # A line is named after what differs between the lines of the figure.
+    names = [key for key in ("encoder", "method") if deviations[key].nunique() > 1] or ["method"]
+    deviations = deviations.assign(line=deviations[names].agg(", ".join, axis=1))
+    panels = list(deviations.groupby(["task", "metric"], sort=False))
+    heights = [0.9 + 0.34 * panel["line"].nunique() for _, panel in panels]
     figure = Figure(figsize=(7.2, sum(heights)), layout="constrained")
     seeds = sorted(set(deviations["seed"]))
     axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
     # Panels with the same unit have the same scale.
     unit_of = {metric: units.unit_of_difference([metric]) or metric for metric in set(deviations["metric"])}
     sizes = deviations["deviation"].abs().groupby(deviations["metric"].map(unit_of)).max()
-    for ax, ((task, encoder, metric), panel) in zip(axes, panels, strict=True):
+    for ax, ((task, metric), panel) in zip(axes, panels, strict=True):
         reach = 1.08 * max(0.5 if unit_of[metric] == "points" else 1e-9, float(sizes[unit_of[metric]]))
         _spread_of(ax, panel, seeds)
-        ax.set(xlim=(-reach, reach), ylim=(panel["method"].nunique() - 0.5, -0.5))
+        ax.set(xlim=(-reach, reach), ylim=(panel["line"].nunique() - 0.5, -0.5))
         several = deviations["metric"].nunique() > 1
-        ax.set_title(f"{task}, {encoder}" + f", {metric}" * several, loc="left", fontsize=9.5, fontweight="bold")
+        ax.set_title(f"{task}" + f", {metric}" * several, loc="left", fontsize=9.5, fontweight="bold")
         ax.set_title("sd", loc="right", fontsize=8)
         plots.bare(ax, "both")
     unit = units.unit_of_difference(deviations["metric"])
@@ -63,14 +66,14 @@ def spread(deviations: pd.DataFrame) -> Figure:
 
 
 def _spread_of(ax: Axes, panel: pd.DataFrame, seeds: Sequence[int]) -> None:
-    methods = list(dict.fromkeys(panel["method"]))
+    lines = list(dict.fromkeys(panel["line"]))
     for i, seed in enumerate(seeds):
         # Seeds have fixed vertical offsets instead of random ones.
         aside = 0.26 * (2 * (i + 0.5) / len(seeds) - 1)
         of_seed = panel[panel["seed"] == seed]
         ax.plot(
             of_seed["deviation"],
-            [methods.index(method) + aside for method in of_seed["method"]],
+            [lines.index(line) + aside for line in of_seed["line"]],
             plots.MARKERS[i % len(plots.MARKERS)],
             color=plots.COLOURS[i % len(plots.COLOURS)],
             markersize=3.5,
@@ -78,13 +81,13 @@ def _spread_of(ax: Axes, panel: pd.DataFrame, seeds: Sequence[int]) -> None:
             markeredgewidth=0,
             label=str(seed),
         )
-    for y, method in enumerate(methods):
-        of_method = panel[panel["method"] == method]
-        free = len(of_method) - of_method.drop_duplicates(having(of_method, ENTRY, "checkpoint")).shape[0]
-        sd = float(np.sqrt((of_method["deviation"] ** 2).sum() / free))
+    for y, line in enumerate(lines):
+        of_line = panel[panel["line"] == line]
+        free = len(of_line) - of_line.drop_duplicates(having(of_line, ENTRY, "checkpoint")).shape[0]
+        sd = float(np.sqrt((of_line["deviation"] ** 2).sum() / free))
         ax.plot([-sd, sd], [y, y], color=plots.INK, linewidth=1.2, solid_capstyle="butt", zorder=0.5)
         ax.annotate(number(sd, 1), (1, y), (4, 0), ax.get_yaxis_transform(), "offset points", va="center", fontsize=8)
-    ax.set_yticks(range(len(methods)), methods)
+    ax.set_yticks(range(len(lines)), lines)
     ax.axvline(0, color=plots.FAINT, linewidth=0.7, zorder=0)
 
 

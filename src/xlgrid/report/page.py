@@ -52,6 +52,8 @@ RUN = ["task", "encoder", "method", "source", "seed"]
 # The folders of Snakemake's measurements, in the order of the work. The folders of parts come before them.
 STAGES = ("data", "text", "tokenizers", "encoders", "tokens")
 AXES = ("task", "encoder", "method", "source", "target", "seed", "metric")
+# More panels of learning curves, and a longer table of times, are folded.
+MOST_PANELS, MOST_ROWS = 12, 30
 
 Labels = Mapping[str, str]
 # The macros of the template, which return HTML for some values.
@@ -260,7 +262,8 @@ def spread(cells: pd.DataFrame, labels: Labels = MappingProxyType({})) -> Html:
         return Html(_PARTS.missing("No cell has two seeds with a result yet."))
     with plots.style():
         return _figure(
-            figures.spread(_labelled(deviations, labels)), "Deviation of each seed from the mean over seeds, by method"
+            figures.spread(_labelled(deviations, labels)),
+            "Deviation of each seed from the mean over seeds, by encoder and method",
         )
 
 
@@ -294,9 +297,10 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, labels: Labels = 
     # The lines of the variants of a method are in one panel.
     curves = _labelled(curves.assign(method=curves["method"].map(plain)), labels)
     with plots.style():
-        return _figure(
-            figures.curves(curves, quantity), "Dev score against training step, one panel per task and method"
-        )
+        alt = "Dev score against training step, one panel per task, encoder and method"
+        figure = _figure(figures.curves(curves, quantity), alt)
+    panels = len(curves[["task", "encoder", "method"]].drop_duplicates())
+    return _folded(f"The curves of {panels} tasks, encoders and methods", figure, panels > MOST_PANELS)
 
 
 def preparation(jobs: pd.DataFrame) -> Html:
@@ -348,9 +352,18 @@ def cost(report: Report) -> Html:
     if both.empty:
         return Html(_PARTS.missing("Nothing has run yet."))
     rows = [[*(labelled(name, report.labels) for name in key), *_costs(*row)] for key, *row in both.itertuples()]
-    rows.append(["All", "", "", *_costs(*both.sum(skipna=False))])
+    total = _costs(*both.sum(skipna=False))
+    rows.append(["All", "", "", *total])
     head = ["Task", "Encoder", "Method", "Runs", "Training", "Per run", "Cells", "Evaluation", "Total", "CPU"]
-    return _table(pd.DataFrame(rows, columns=head), "cost summed")
+    summary = (
+        f"{total[0]} runs and {total[3]} cells took {total[5]}: the time of {len(both)} tasks, encoders and methods"
+    )
+    return _folded(summary, _table(pd.DataFrame(rows, columns=head), "cost summed"), len(both) > MOST_ROWS)
+
+
+def _folded(summary: str, body: Html, is_long: bool) -> Html:
+    """A part of a report, which is behind its summary if it is long."""
+    return Html(_PARTS.folded(summary, Markup(body))) if is_long else body
 
 
 def _costs(
@@ -358,7 +371,7 @@ def _costs(
 ) -> list[str]:
     per_run = duration(training / runs) if runs else "–"
     cpu = training_cpu + evaluation_cpu
-    texts = [f"{runs:.0f}", duration(training), per_run, f"{cells:.0f}", duration(evaluation)]
+    texts = [f"{runs:,.0f}", duration(training), per_run, f"{cells:,.0f}", duration(evaluation)]
     return [*texts, duration(training + evaluation), "–" if math.isnan(cpu) else duration(cpu)]
 
 

@@ -38,7 +38,9 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
         draw: a function that returns the HTML of a figure with an alternative text.
     """
     parts = []
-    of_paper = any(exhibit.is_compared for exhibit in study.exhibits.values())
+    # The miniature of a paper extends its study.
+    extended = [each.study.exhibits for each in study.plan.ancestors] if study.plan else []
+    of_paper = any(exhibit.is_compared for exhibits in (study.exhibits, *extended) for exhibit in exhibits.values())
     if study.claims:
         product = Claims(study.name)
         judged = read(study.made(product.file(".csv")))

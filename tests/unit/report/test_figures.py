@@ -27,6 +27,23 @@ def test_spread_is_drawn_where_a_task_lacks_another_one_s_seeds() -> None:
     assert drawn == [[1, 1, 1], [1, 1, 0]]
 
 
+def test_encoders_of_a_task_are_lines_of_one_panel_named_after_what_differs() -> None:
+    one = frame(full__en=[90, 94], bitfit__en=[80, 81])
+    both = pd.concat([one, one.assign(encoder="large")])
+    names = [
+        [
+            [text.get_text() for text in ax.get_yticklabels()]
+            for ax in figures.spread(figures.seed_deviations(cells)).axes
+        ]
+        for cells in (one, both, both[both["method"] == "full"])
+    ]
+    assert names == [
+        [["full", "bitfit"]],
+        [["mini, full", "mini, bitfit", "large, full", "large, bitfit"]],
+        [["mini", "large"]],
+    ]
+
+
 def test_learning_curves_have_a_panel_per_method_and_a_line_per_run(curves: pd.DataFrame) -> None:
     figure = figures.curves(pd.concat([curves, curves[curves["seed"] == 0].assign(method="bitfit")]))
     assert [len(ax.lines) for ax in figure.axes] == [2, 1]

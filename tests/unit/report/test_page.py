@@ -199,6 +199,16 @@ def test_parts_print_the_labels_of_the_study(cells: pd.DataFrame, curves: pd.Dat
         assert not re.search(r"\b(logic|mini|full)\b", part)
 
 
+def test_long_parts_are_behind_their_summaries(cells: pd.DataFrame, curves: pd.DataFrame) -> None:
+    many = pd.concat([curves.assign(encoder=f"e{number}") for number in range(report.MOST_PANELS + 1)])
+    assert not report.learning_curves(curves, cells).startswith("<details")
+    assert report.learning_curves(many, cells).startswith(
+        '<details class="folded"><summary>The curves of 13 tasks, encoders and methods</summary>'
+    )
+    runs = [{**RUNS[0], "recipe": {**RUNS[0]["recipe"], "encoder": f"e{number}"}} for number in range(31)]
+    assert "<summary>31 runs and 0 cells took" in report.cost(study_of(cells[:0], runs=runs))
+
+
 def test_figures_have_the_same_bytes_each_time(cells: pd.DataFrame, curves: pd.DataFrame) -> None:
     assert report.spread(cells) == report.spread(cells)
     assert report.learning_curves(curves, cells) == report.learning_curves(curves, cells)

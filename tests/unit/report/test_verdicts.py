@@ -145,7 +145,8 @@ def drawn(figure: Any, alt: str) -> str:
 
 def study(root: Path, **entries: Any) -> Any:
     exhibits = {name: SimpleNamespace(title=f"The {name}", is_compared=True) for name in ("table1", "table2", "later")}
-    return SimpleNamespace(**{"name": "p", "root": root, "plan": None, "claims": {}, "exhibits": exhibits, **entries})
+    parts = {"name": "p", "made": root.joinpath, "plan": None, "claims": {}, "exhibits": exhibits}
+    return SimpleNamespace(**parts | entries)
 
 
 def test_the_score_counts_the_numbers_that_noise_explains(tmp_path: Path) -> None:
@@ -181,14 +182,20 @@ def test_claims_without_current_verdicts_say_how_to_judge_them(tmp_path: Path, s
     assert "snakemake --cores all --forcerun claims -- results/p/claims.html" in html
 
 
-@pytest.mark.parametrize(("compares", "heading"), [(True, "The paper&#39;s claims"), (False, "Claims")])
-def test_the_claims_are_the_paper_s_if_the_study_has_its_numbers(tmp_path: Path, compares: bool, heading: str) -> None:
+@pytest.mark.parametrize(
+    ("of_study", "of_extended", "heading"),
+    [(True, False, "The paper&#39;s claims"), (False, True, "The paper&#39;s claims"), (False, False, "Claims")],
+)
+def test_the_claims_are_the_paper_s_if_the_study_or_what_it_extends_has_its_numbers(
+    tmp_path: Path, of_study: bool, of_extended: bool, heading: str
+) -> None:
     folder = tmp_path / "results/p"
     folder.mkdir(parents=True)
     judged(BETTER).to_csv(folder / "claims.csv", index=False)
     (folder / "claims.html").write_text("<table>all</table>")
-    exhibits = {"t": SimpleNamespace(title="T", is_compared=compares)}
-    html = first.first_part(study(tmp_path, claims=CLAIMS, exhibits=exhibits), drawn)
+    own, extended = ({"t": SimpleNamespace(title="T", is_compared=compares)} for compares in (of_study, of_extended))
+    plan = SimpleNamespace(ancestors=[SimpleNamespace(study=SimpleNamespace(exhibits=extended))])
+    html = first.first_part(study(tmp_path, claims=CLAIMS, exhibits=own, plan=plan), drawn)
     assert f'<h2 id="claims">{heading}</h2>' in html
     assert "<table>all</table>" in html and 'href="claims.csv"' in html
 
