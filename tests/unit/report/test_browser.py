@@ -80,6 +80,8 @@ def test_nothing_is_wider_than_the_screen_and_the_contents_leave_room(page: Any)
     for caption in page.locator("caption, figcaption").all():
         if box := caption.bounding_box():
             assert box["x"] >= 0 and box["x"] + box["width"] <= width, "a caption is cut"
+    for caption in page.locator("figure.exhibit table.exhibit caption:visible").all():
+        assert caption.bounding_box()["width"] >= min(450, width - 50), "a caption is as narrow as its table"
 
 
 def test_the_letters_of_a_matrix_of_16_languages_can_be_read(page: Any) -> None:

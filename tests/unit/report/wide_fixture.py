@@ -60,6 +60,7 @@ exhibits:
   gain: {{kind: heatmap, title: BitFit minus full fine-tuning, difference: [bitfit, full-ft]}}
   rows: {{kind: table, title: Each source, rows: [method, source], columns: group, groups: [in-language, same-family, other-family]}}
   panels: {{kind: heatmaps, title: Both methods, width: page, panels: method, select: {{source: [en, ru, ar], target: [en, ru, ar, hi]}}}}
+  narrow: {{kind: table, title: One entry, select: {{method: full-ft, source: en, target: fr}}, rows: [source], columns: target}}
   blocks: {{kind: table, title: Both metrics, select: {{metric: [accuracy, macro-f1]}}, rows: [target], columns: [metric, method]}}
 """
 PUBLISHED = """\
