@@ -21,6 +21,13 @@ def test_every_study_is_read_and_plans_something(path: Path) -> None:
     assert cells(load_study(path))
 
 
+@pytest.mark.parametrize("path", STUDIES.values(), ids=lambda path: path.stem)
+def test_a_claim_says_what_it_is_about(path: Path) -> None:
+    """A report groups claims by verdict and quotes one of them alone, so that no claim may refer to the one before it."""
+    pronouns = ("So ", "And ", "But ", "It ", "They ", "This ", "These ", "The same ")
+    assert [name for name, claim in load_study(path).claims.items() if claim.says.startswith(pronouns)] == []
+
+
 def test_reading_the_studies_imports_nothing_slow() -> None:
     """Every command and each start of Snakemake reads a study, so no part imports such a library with its module."""
     code = "import sys; from pathlib import Path; from xlgrid.plan.load import load_plan\n"
