@@ -124,8 +124,8 @@ def _licences(plan: Plan) -> Iterator[str]:
         yield _table(["Artifact", "Licence"], rows)
         yield "Evidence: the cards of these repositories at the commits in B1, which the Hub was asked for."
     yield (
-        f"xlgrid, and the data that it generates, are under the Apache License 2.0. {AUTHOR} The licences of files of the "
-        "project in B1, and of the results; the terms of use."
+        f"xlgrid is under the Apache License 2.0. {AUTHOR} The licences of files of the project in B1, and of the results; the "
+        "terms of use."
     )
 
 
@@ -181,8 +181,8 @@ def _compute(plan: Plan, report: page.Report) -> Iterator[str]:
     yield _table(["Work", "Time"], ((work, duration(seconds)) for work, seconds in times.items()))
     yield (
         "The runs of sweeps are counted. Evidence: `seconds` of each `run.json` and cell, `benchmarks/` for other jobs, and "
-        f"`{stated()}/usage.jsonl` for attempts that failed, which has those of the submitit executor alone. A training that "
-        "continued from its saved state counts what it continued in both lines."
+        f"`{stated()}/usage.jsonl` for attempts that failed, which has those of the submitit executor alone. Of a "
+        "training that continued from a saved state, both lines count the time before that state."
     )
 
 
