@@ -18,12 +18,17 @@ from xlgrid.exhibits.drawing.sheet import number
 from xlgrid.products.report import Claims
 from xlgrid.results import units
 from xlgrid.results.claims import Claim
-from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEVEL
+from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEVEL, NOTHING
 
 TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
 _PARTS: Any = TEMPLATES.get_template("verdicts.html.j2").module
 # The state of a claim -> the heading of its group.
-GROUPS = {"holds": "Claims that hold", "open": "Claims that do not hold", "lacks": "Claims that lack runs"}
+GROUPS = {
+    "holds": "Claims that hold",
+    "open": "Claims that do not hold",
+    "nothing": "Claims of which a side has learnt nothing",
+    "lacks": "Claims that lack runs",
+}
 # The panels of the scatter, in its columns and at most.
 COLUMNS, MOST_PANELS = 4, 12
 # A list of more footnotes is folded.
@@ -97,6 +102,11 @@ def finding(judged: pd.DataFrame, labels: Mapping[str, str] = MappingProxyType({
     n = states.value_counts().to_dict()
     parts = [f"{_holds(n.get('holds', 0))} over these languages"]
     parts += [f"{n['open']} {'does' if n['open'] == 1 else 'do'} not"] if "open" in n else []
+    parts += (
+        [f"{n['nothing']} {'has' if n['nothing'] == 1 else 'have'} a side that has learnt nothing"]
+        if "nothing" in n
+        else []
+    )
     parts += [f"{n['lacks']} {'lacks' if n['lacks'] == 1 else 'lack'} runs"] if "lacks" in n else []
     counts = ", and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     also = _holds(int((judged["like_verdict"] == HOLDS).sum()))
@@ -137,7 +147,7 @@ def _to(low: float, high: float) -> str:
 
 
 def _state(verdict: str) -> str:
-    return {HOLDS: "holds", DOES_NOT: "open"}.get(verdict, "lacks")
+    return {HOLDS: "holds", DOES_NOT: "open", NOTHING: "nothing"}.get(verdict, "lacks")
 
 
 def forest(claims: Mapping[str, Claim], judged: pd.DataFrame) -> Markup:

@@ -12,7 +12,7 @@ import pytest
 from xlgrid.report import verdicts as first
 from xlgrid.results.claims import Claim
 from xlgrid.results.population import TOO_FEW
-from xlgrid.results.verdicts import DOES_NOT, HOLDS, NOT_ENOUGH
+from xlgrid.results.verdicts import DOES_NOT, HOLDS, NOT_ENOUGH, NOTHING
 
 SIDES = [{"method": "lora"}, {"method": "full-ft"}]
 CLAIMS = {
@@ -78,8 +78,9 @@ def test_without_a_claim_that_holds_the_finding_says_what_is_not_shown() -> None
     assert first.finding(judged(LATER)) == (
         "Of 1 claim, none holds over these languages, and 1 lacks runs; none holds for languages like these."
     )
-    several = judged(BETTER, BETTER, SAME, SAME, LATER, LATER)
-    assert "Of 6 claims, 2 hold over these languages, 2 do not, and 2 lack runs;" in first.finding(several)
+    several = judged(BETTER, BETTER, SAME, SAME, LATER | {"verdict": NOTHING}, LATER, LATER)
+    counts = "2 hold over these languages, 2 do not, 1 has a side that has learnt nothing, and 2 lack runs;"
+    assert f"Of 7 claims, {counts}" in first.finding(several)
 
 
 def test_an_interval_on_the_claimed_side_without_a_verdict_says_that_p_is_corrected() -> None:
@@ -99,9 +100,8 @@ def test_the_scale_of_effects_of_0_is_not_smaller_than_a_point() -> None:
 
 
 def test_the_forest_has_the_claims_in_the_groups_of_their_verdicts() -> None:
-    html = str(first.forest(CLAIMS, judged(LATER, SAME, BETTER)))
-    headings = ["Claims that hold: 1", "Claims that do not hold: 1", "Claims that lack runs: 1"]
-    assert re.findall("Claims that [a-z ]+: 1", html) == headings
+    html = str(first.forest(CLAIMS, judged(LATER, SAME, BETTER, SAME | {"verdict": NOTHING})))
+    assert re.findall("Claims [a-z ]+: 1", html) == [f"{heading}: 1" for heading in first.GROUPS.values()]
     assert [html.index(name) for name in ("<b>better</b>", "<b>same</b>", "<b>later</b>")] == sorted(
         html.index(name) for name in ("<b>better</b>", "<b>same</b>", "<b>later</b>")
     )
