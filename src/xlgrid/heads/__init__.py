@@ -59,8 +59,9 @@ def metric(name: str) -> Metric:
         ValueError: no head has a metric with this name; the message has the nearest name.
     """
     of_any_label = "".join(name.partition(LABEL)[:2])
-    for heads in (ALL_HEADS.known(), map(ALL_HEADS.find, ALL_HEADS.names())):
-        metrics = {metric.name: metric for head in heads for metric in head.all_metrics}
+    # The names that packages declare are looked up only for a metric that no known head has, because that takes time.
+    for heads in (ALL_HEADS.known, lambda: map(ALL_HEADS.find, ALL_HEADS.names())):
+        metrics = {metric.name: metric for head in heads() for metric in head.all_metrics}
         if found := metrics.get(name) or metrics.get(of_any_label):
             return found if found.name == name else replace(found, name=name)
     raise ValueError(unknown("metric", name, metrics))
