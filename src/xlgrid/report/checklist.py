@@ -1,7 +1,7 @@
 """The Responsible NLP checklist of ACL Rolling Review, with what the files of a study say; the rest is for its author."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean as mean
 from typing import Any
@@ -53,9 +53,10 @@ def checklist(study: str | Path) -> str:
         ValueError: the study has mistakes, or a result is damaged.
     """
     plan, report = read_plan(study), page.load(study, Path())
+    taken = materials(plan)
     answers: dict[str, Iterable[str]] = {
-        "B1": _artifacts(plan),
-        "B2": _licences(plan),
+        "B1": _artifacts(plan, taken),
+        "B2": _licences(plan, taken),
         "B5": _languages(plan),
         "B6": _splits(report),
         "C1": _compute(plan, report),
@@ -76,10 +77,9 @@ def _table(head: Iterable[Any], rows: Iterable[Any]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in texts)
 
 
-def _artifacts(plan: Plan) -> Iterator[str]:
+def _artifacts(plan: Plan, taken: Sequence[Material]) -> Iterator[str]:
     """What a study takes from outside, with commits, and what it generates or trains itself."""
-    taken, study = materials(plan), plan.study
-    commits = _commits(plan, taken)
+    study, commits = plan.study, _commits(plan, taken)
     rows = [(_of_hub(repository), commit or "not fetched yet") for repository, commit in commits.items()]
     rows += [
         (f"`{file}`", "a file of the project") for file in dict.fromkeys(file for each in taken for file in each.files)
@@ -105,15 +105,15 @@ def _of_hub(repository: Repository) -> str:
     return f"{repository.kind} `{repository.name}` of the Hub"
 
 
-def _licences(plan: Plan) -> Iterator[str]:
+def _licences(plan: Plan, taken: Iterable[Material]) -> Iterator[str]:
     """The licences that the Hub states now for the commits of its repositories."""
     rows, is_silent = [], False
-    for repository, commit in _commits(plan, materials(plan)).items():
+    for repository, commit in _commits(plan, taken).items():
         answer = "unknown, because the Hub does not answer here"
         if not is_silent:
             try:
-                found = licences(repository.kind, repository.name, commit or repository.revision)
-                answer = ", ".join(found) or "none stated"
+                licence_names = licences(repository.kind, repository.name, commit or repository.revision)
+                answer = ", ".join(licence_names) or "none stated"
             except Unreachable:
                 # The Hub is not asked again.
                 is_silent = True
