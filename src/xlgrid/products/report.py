@@ -96,6 +96,6 @@ class Partial(Templated):
     template = "results/{study}/partial/failed.txt"
     study: str
 
-    def beside(self, file: str) -> str:
+    def path_of(self, file: str) -> str:
         """The path of a file of the study, such as that of its report, for the cells that exist."""
         return f"{self.folder}/{PurePath(file).relative_to(Report(self.study).folder)}"

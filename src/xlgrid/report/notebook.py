@@ -111,7 +111,7 @@ def write_partial(plan: Plan, notebook: Path) -> str:
     from xlgrid.plan.load import copy_study
 
     copy_study(plan)
-    page = Path(Partial(plan.study.name).beside(Report(plan.study.name).path))
+    page = Path(Partial(plan.study.name).path_of(Report(plan.study.name).path))
     output = page.with_suffix(".ipynb")
     execute(plan.study.name, notebook, output, partial=True)
     write_page(output, page)

@@ -88,9 +88,9 @@ class Report:
     plan: Plan | None = None
     is_partial: bool = False
 
-    def made(self, file: str) -> Path:
+    def path_of(self, file: str) -> Path:
         """The path of a file of an exhibit or of claims."""
-        return self.root / (Partial(self.name).beside(file) if self.is_partial else file)
+        return self.root / (Partial(self.name).path_of(file) if self.is_partial else file)
 
 
 def load(study_name: str | Path, root: str | Path | None = None, *, partial: bool = False) -> Report:
@@ -209,12 +209,12 @@ def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
 
 def exhibits(study: Report) -> Html:
     """The rendered exhibits in the order of the study, embedded in the page, with links to their files."""
-    parts = [_exhibit(Exhibit(study.name, name), exhibit, study.made) for name, exhibit in study.exhibits.items()]
+    parts = [_exhibit(Exhibit(study.name, name), exhibit, study.path_of) for name, exhibit in study.exhibits.items()]
     return Html("\n".join(parts) or _PARTS.missing("This study asks for no exhibits."))
 
 
-def _exhibit(product: Exhibit, exhibit: Any, made: Callable[[str], Path]) -> str:
-    files = {suffix: path for suffix in exhibit.suffixes if (path := made(product.file(suffix))).exists()}
+def _exhibit(product: Exhibit, exhibit: Any, path_of: Callable[[str], Path]) -> str:
+    files = {suffix: path for suffix in exhibit.suffixes if (path := path_of(product.file(suffix))).exists()}
     pictures = [files[suffix] for suffix in (".svg", ".png") if suffix in files]
     caption = exhibit.caption
     if ".html" in files:
@@ -227,7 +227,7 @@ def _exhibit(product: Exhibit, exhibit: Any, made: Callable[[str], Path]) -> str
     else:
         body = _PARTS.missing("Not made yet. To make it:", f"snakemake --cores all {product.path}")
     comparison = Markup(files["-published.html"].read_text(encoding="utf-8")) if "-published.html" in files else ""
-    frames = first.compared(made(product.folder), [product.exhibit])
+    frames = first.compared(path_of(product.folder), [product.exhibit])
     score = first.score(frames.values()) if frames else ""
     links = [(f"{path.parent.name}/{path.name}", suffix[1:]) for suffix, path in files.items()]
     return str(_PARTS.exhibit(product.exhibit, exhibit.title, body, caption, comparison, score, links))

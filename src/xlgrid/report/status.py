@@ -301,8 +301,8 @@ def partial(plan: Plan, ledger: Path, log: Path | None) -> None:
     """
     from xlgrid.exhibits import claims
 
-    overview, made = look(plan, ledger, failed_files(log) if log else ()), Partial(plan.study.name)
-    listed, texts = Path(made.path), failures(overview, together=False)
+    overview, results = look(plan, ledger, failed_files(log) if log else ()), Partial(plan.study.name)
+    listed, texts = Path(results.path), failures(overview, together=False)
     # The jobs may have failed because the disk is full.
     try:
         if texts:
@@ -317,9 +317,9 @@ def partial(plan: Plan, ledger: Path, log: Path | None) -> None:
         print(f"{listed}: {error}", file=sys.stderr)
     jobs: dict[str, Callable[[], None]] = {}
     if plan.study.claims:
-        jobs["claims"] = functools.partial(claims.render, plan.study, plan.cells, Path(made.folder))
+        jobs["claims"] = functools.partial(claims.render, plan.study, plan.cells, Path(results.folder))
     for name, exhibit in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
-        folder = made.beside(Exhibit(plan.study.name, name).folder)
+        folder = results.path_of(Exhibit(plan.study.name, name).folder)
         jobs[f"exhibit {name}"] = functools.partial(exhibit.render, name, plan, folder)
         if exhibit.is_compared:
             jobs[f"comparison of {name}"] = functools.partial(exhibit.render, name, plan, folder, compare=True)

@@ -29,6 +29,12 @@ GROUPS = {
     "nothing": "Claims of which a side has learnt nothing",
     "lacks": "Claims that lack runs",
 }
+# The state of claims that do not hold -> what a sentence says about one, and about several.
+WITHOUT = {
+    "open": ("does not", "do not"),
+    "nothing": ("has a side that has learnt nothing", "have a side that has learnt nothing"),
+    "lacks": ("lacks runs", "lack runs"),
+}
 # The panels of the scatter, in its columns and at most.
 COLUMNS, MOST_PANELS = 4, 12
 # A list of more footnotes is folded.
@@ -48,16 +54,16 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
     of_paper = any(exhibit.is_compared for exhibits in (study.exhibits, *extended) for exhibit in exhibits.values())
     if study.claims:
         product = Claims(study.name)
-        judged = read(study.made(product.file(".csv")))
+        judged = read(study.path_of(product.file(".csv")))
         table, files = "", []
         if judged is None:
             body = _PARTS.missing(f"snakemake --cores all --forcerun claims -- {product.path}")
         else:
             body = forest(study.claims, judged)
-            table = Markup(study.made(product.file(".html")).read_text(encoding="utf-8"))
+            table = Markup(study.path_of(product.file(".html")).read_text(encoding="utf-8"))
             files = [(f"claims{suffix}", suffix[1:]) for suffix in product.files]
         parts.append(_PARTS.claims("The paper's claims" if of_paper else "Claims", body, table, files))
-    frames = compared(study.made(f"results/{study.name}/exhibits"), study.exhibits)
+    frames = compared(study.path_of(f"results/{study.name}/exhibits"), study.exhibits)
     if frames:
         with plots.style():
             alt = f"Ours against the published numbers: {score(frames.values())}"
@@ -80,7 +86,7 @@ def first_part(study: Any, draw: Callable[[Figure, str], str]) -> str:
 
 def of_study(study: Any) -> str:
     """The finding of a study, see `finding`; "" without verdicts."""
-    judged = read(study.made(Claims(study.name).file(".csv"))) if study.claims else None
+    judged = read(study.path_of(Claims(study.name).file(".csv"))) if study.claims else None
     return "" if judged is None else finding(judged, study.labels)
 
 
@@ -101,13 +107,7 @@ def finding(judged: pd.DataFrame, labels: Mapping[str, str] = MappingProxyType({
     decided = judged[states == "holds"] if (states == "holds").any() else judged[states == "open"]
     n = states.value_counts().to_dict()
     parts = [f"{_holds(n.get('holds', 0))} over these languages"]
-    parts += [f"{n['open']} {'does' if n['open'] == 1 else 'do'} not"] if "open" in n else []
-    parts += (
-        [f"{n['nothing']} {'has' if n['nothing'] == 1 else 'have'} a side that has learnt nothing"]
-        if "nothing" in n
-        else []
-    )
-    parts += [f"{n['lacks']} {'lacks' if n['lacks'] == 1 else 'lack'} runs"] if "lacks" in n else []
+    parts += [f"{n[state]} {words[n[state] > 1]}" for state, words in WITHOUT.items() if state in n]
     counts = ", and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     also = _holds(int((judged["like_verdict"] == HOLDS).sum()))
     first = [_sentence(decided.iloc[0], labels)] if len(decided) else []

@@ -28,14 +28,14 @@ def test_spread_is_drawn_where_a_task_lacks_another_one_s_seeds() -> None:
 
 
 def test_encoders_of_a_task_are_lines_of_one_panel_named_after_what_differs() -> None:
-    one = frame(full__en=[90, 94], bitfit__en=[80, 81])
-    both = pd.concat([one, one.assign(encoder="large")])
+    mini = frame(full__en=[90, 94], bitfit__en=[80, 81])
+    both = pd.concat([mini, mini.assign(encoder="large")])
     names = [
         [
             [text.get_text() for text in ax.get_yticklabels()]
             for ax in figures.spread(figures.seed_deviations(cells)).axes
         ]
-        for cells in (one, both, both[both["method"] == "full"])
+        for cells in (mini, both, both[both["method"] == "full"])
     ]
     assert names == [
         [["full", "bitfit"]],

@@ -145,7 +145,7 @@ def drawn(figure: Any, alt: str) -> str:
 
 def study(root: Path, **entries: Any) -> Any:
     exhibits = {name: SimpleNamespace(title=f"The {name}", is_compared=True) for name in ("table1", "table2", "later")}
-    parts = {"name": "p", "made": root.joinpath, "plan": None, "claims": {}, "exhibits": exhibits}
+    parts = {"name": "p", "path_of": root.joinpath, "plan": None, "claims": {}, "exhibits": exhibits}
     return SimpleNamespace(**parts | entries)
 
 

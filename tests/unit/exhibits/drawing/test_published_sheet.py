@@ -309,7 +309,7 @@ def test_the_report_shows_a_comparison_under_its_exhibit() -> None:
     for name in ("a.html", "a.csv", "a-published.html", "a-published.csv", "b.html", "b-published.html"):
         (folder / name).write_text(f"<p>{name}</p>")
     (folder / "a-published.csv").write_text("published,mean,verdict,contradiction\n50,51,within,\n")
-    html = report.exhibits(SimpleNamespace(name=planned.name, exhibits=planned.exhibits, made=Path))  # type: ignore[arg-type]
+    html = report.exhibits(SimpleNamespace(name=planned.name, exhibits=planned.exhibits, path_of=Path))  # type: ignore[arg-type]
     assert html.index("<p>a.html</p>") < html.index("<p>a-published.html</p>") < html.index("<p>b.html</p>")
     assert '<a href="exhibits/a-published.csv">published.csv</a>' in html
     assert "<summary>Ours and the published numbers: 1 of 1 within noise</summary>" in html
