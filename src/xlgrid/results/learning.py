@@ -42,7 +42,7 @@ class Learning:
 
     def add(self, cell: Mapping[str, Any]) -> None:
         """Add the contents of a cell."""
-        if not cell.get("run") or Target(cell["target"]).data in Source(cell["source"]).parts:
+        if decides(cell):
             self._cells.setdefault(training_of(cell), []).append(_of_cell(cell))
 
     def nothing(self, cell: Mapping[str, Any]) -> str:
@@ -59,6 +59,12 @@ class Learning:
         reasons = self._cells.get(training_of(cell)) or [_of_dev(record)]
         # A score without a known chance is no evidence.
         return "" if "" in reasons or None in reasons else reasons[0] or ""
+
+
+def decides(cell: Mapping[str, Any]) -> bool:
+    """Whether the score of a cell says whether its model has learnt something: the model has no training, or the cell is in
+    a language or pair that it was trained on."""
+    return not cell.get("run") or Target(cell["target"]).data in Source(cell["source"]).parts
 
 
 def training_of(cell: Mapping[str, Any]) -> str:

@@ -41,8 +41,9 @@ that verdicts do not weaken when runs finish.
 
 **Verdict.** There are four verdicts:
 
-- "a side has learnt nothing": a comparison has a cell whose model has learnt nothing (`xlgrid.results.learning`). Such
-  a model loses by any margin, which is no evidence about its method. There is no p.
+- "a side has learnt nothing": the claim has a cell whose model has learnt nothing (`xlgrid.results.learning`). Such a
+  model loses by any margin, and guesses in every language, which is no evidence about its method. There is no p. A claim
+  with one side whose own cells show whether the models have learnt something gets a verdict: that they guess, for instance.
 - "not enough runs": there are fewer than three seeds, or a planned cell of the claim lacks a result. The effect and
   interval are over the complete seeds, and provisional. There is no p.
 - "holds": the corrected p is below 0.05.
@@ -70,7 +71,7 @@ import pandas as pd
 
 from xlgrid.results import records
 from xlgrid.results.claims import Claim, Term
-from xlgrid.results.learning import Learning, training_of
+from xlgrid.results.learning import Learning, decides, training_of
 from xlgrid.results.population import LEAST_LANGUAGES, Pair, Population, over_languages
 
 LEVEL = 0.05
@@ -100,7 +101,7 @@ def measure(
         result), `n_cells_expected`. All are over complete seeds; `effect` and the variances over examples are NaN
         without a complete seed, and `seed_variance` is NaN below two. `learnt_nothing` has
         the number of the models of these cells that have learnt nothing, and the reason for the first of them; "" if
-        all have learnt something.
+        all have learnt something. `is_about_learning` is whether the score of one of these cells shows it.
 
     Raises:
         ValueError: a cell is damaged, the cells of a claim have different metrics, or cells of the same test set have
@@ -164,6 +165,7 @@ def measure(
         of_seeds = list(effects[name].values())
         seed_variance = float(np.var(of_seeds, ddof=1)) / len(of_seeds) if len(of_seeds) > 1 else nan
         example_variance = max(0.0, _common(moved[name]))
+        known = [models[term.cell] for term in each if term.cell in models]
         rows.append(
             {
                 "claim": name,
@@ -177,9 +179,8 @@ def measure(
                 "n_seeds_expected": len({term.cell.seed for term in each}),
                 "n_cells": sum(term.cell in present for term in each),
                 "n_cells_expected": len(each),
-                "learnt_nothing": _without_learning(
-                    learning, [models[term.cell] for term in each if term.cell in models]
-                ),
+                "learnt_nothing": _without_learning(learning, known),
+                "is_about_learning": any(map(decides, known)),
             }
         )
     return pd.DataFrame(rows)
@@ -232,7 +233,7 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         A row per claim: `claim`, `says`, `measured` (in words), `metric`, `expected` (an inequality), `effect`, `low`,
         `high` (the interval), `se`, `p`, `p_corrected`, `verdict`, `seeds_needed`; for languages like these `like_low`,
         `like_high`, `like_p`, `like_p_corrected`, `like_verdict`, `languages_needed`, `n_sources`, `n_targets`; the
-        counts of `measured`, and `learnt_nothing`, which is "" for a claim without a comparison. The numbers that are
+        counts of `measured`, and `learnt_nothing`, which is "" for a claim with one side about learning. The numbers that are
         needed are NaN if the effect is not in the claimed range, or no number up to `MOST` is enough.
     """
     rows = []
@@ -244,8 +245,7 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         # With one target, the noise of its examples is in all values alike, and therefore not in the variance over languages.
         shared = row["shared_variance"] if population.targets > 1 else row["example_variance"]
         like = these._replace(of_shared=shared, population=population)
-        # `against` compares a single side with a number, for instance to claim that a model guesses.
-        nothing = row["learnt_nothing"] if len(claim.sides) > 1 else ""
+        nothing = "" if len(claim.sides) == 1 and row["is_about_learning"] else row["learnt_nothing"]
         enough = row["n_seeds"] >= LEAST_SEEDS and row["n_cells"] == row["n_cells_expected"] and not nothing
         without = "" if enough else NOTHING if nothing else NOT_ENOUGH
         # How far the effect is inside the claimed range.

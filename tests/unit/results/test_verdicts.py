@@ -380,6 +380,21 @@ def test_that_a_model_guesses_can_be_claimed() -> None:
     assert row["verdict"] == verdicts.HOLDS and row["learnt_nothing"] == ""
 
 
+@pytest.mark.parametrize(("dev_score", "is_known"), [(50.0, False), (90.0, True)])
+def test_that_a_model_guesses_in_another_language_is_known_only_of_one_that_has_learnt(
+    dev_score: float, is_known: bool
+) -> None:
+    terms = [Term(cell("a", "fr", seed), 1.0) for seed in (1, 2, 3)]
+    Path("runs/a").mkdir(parents=True)
+    record = {"dev_score": dev_score, "metric": "accuracy", "chance": {"accuracy": 50.0}}
+    Path("runs/a/run.json").write_text(json.dumps(record))
+    for term in terms:
+        write(term.cell, np.arange(N) % 2)
+    change(terms, "a", (1, 2, 3), "fr", run="runs/a", chance={"accuracy": 50.0})
+    row = verdict({"one": terms}, {"one": claim("none", margin=8, against=50.0)}).loc["one"]
+    assert row["verdict"] == (verdicts.HOLDS if is_known else verdicts.NOTHING)
+
+
 @pytest.mark.parametrize("seeds", [3, 4, 5, 10])
 @pytest.mark.parametrize("claims", [1, 4, 42])
 def test_the_smallest_effect_is_where_the_first_of_so_many_claims_begins_to_hold(seeds: int, claims: int) -> None:
