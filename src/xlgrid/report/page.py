@@ -216,21 +216,21 @@ def exhibits(study: Report) -> Html:
 def _exhibit(product: Exhibit, exhibit: Any, path_of: Callable[[str], Path]) -> str:
     files = {suffix: path for suffix in exhibit.suffixes if (path := path_of(product.file(suffix))).exists()}
     pictures = [files[suffix] for suffix in (".svg", ".png") if suffix in files]
-    caption = exhibit.caption
+    caption, numbers = exhibit.caption, ""
     if ".html" in files:
         # A table contains its caption.
         body, caption = _wide(exhibit.title, files[".html"]), ""
     elif pictures:
         body = _picture(pictures[0], product.exhibit, exhibit.title)
         if ".md" in files:
-            body += _PARTS.numbers(exhibit.title, *figures.numbers(files[".md"].read_text(encoding="utf-8")))
+            numbers = _PARTS.numbers(exhibit.title, *figures.numbers(files[".md"].read_text(encoding="utf-8")))
     else:
         body = _PARTS.missing("Not made yet. To make it:", f"snakemake --cores all {product.path}")
     comparison = Markup(files["-published.html"].read_text(encoding="utf-8")) if "-published.html" in files else ""
     frames = first.compared(path_of(product.folder), [product.exhibit])
     score = first.score(frames.values()) if frames else ""
     links = [(f"{path.parent.name}/{path.name}", suffix[1:]) for suffix, path in files.items()]
-    return str(_PARTS.exhibit(product.exhibit, exhibit.title, body, caption, comparison, score, links))
+    return str(_PARTS.exhibit(product.exhibit, exhibit.title, body, caption, numbers, comparison, score, links))
 
 
 def verdicts(study: Report) -> Html:
