@@ -230,7 +230,7 @@ class Exhibit(Strict):
             ValueError: there are no results to show, or no published numbers for the comparison; an entry would mix
                 tasks, encoders, methods or metrics; or a file of results or of published numbers is damaged.
         """
-        rendering = self.rendering(plan)._replace(labels=plan.study.labels)
+        rendering = self.rendering(plan)._replace(labels=plan.study.printed)
         (self.write_published if compare else self.write)(name, folder, rendering)
 
     def misfit(self, rendering: Rendering) -> str:

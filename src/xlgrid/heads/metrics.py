@@ -31,6 +31,20 @@ from numpy.typing import NDArray
 DRAWS = 1000
 # What separates a metric from the label that it is about, as in `f1:positive`.
 LABEL = ":"
+# The parts of names that papers write in another way.
+_WRITTEN = {
+    "f1": "F1",
+    "em": "EM",
+    "mcc": "MCC",
+    "mse": "MSE",
+    "las": "LAS",
+    "uas": "UAS",
+    "bleu": "BLEU",
+    "squad": "SQuAD",
+    "mlqa": "MLQA",
+    "spearman": "Spearman",
+    "pearson": "Pearson",
+}
 Outcome = int | list[int] | list[float] | list[list[int]]
 # The amounts that an example adds to the numerator and to the denominator of a ratio.
 Share = tuple[float, float]
@@ -54,6 +68,12 @@ class Metric(ABC):
     unit: str = field(default="%", kw_only=True)
     higher_is_better: bool = field(default=True, kw_only=True)
     is_reported: bool = field(default=True, kw_only=True)
+
+    @property
+    def title(self) -> str:
+        """The name as papers write it, such as `macro-F1` for `macro-f1`."""
+        name, colon, label = self.name.partition(LABEL)
+        return "-".join(_WRITTEN.get(part, part) for part in name.split("-")) + colon + label
 
     @property
     def is_listed(self) -> bool:

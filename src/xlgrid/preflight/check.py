@@ -78,7 +78,7 @@ def exhibit_lines(plan: Plan) -> Iterator[Line]:
         if exhibit.shows_runs or any(find(plan.study.downloads, file) for file in absent):
             continue
         try:
-            if misfit := exhibit.misfit(exhibit.rendering(unmade)._replace(labels=plan.study.labels)):
+            if misfit := exhibit.misfit(exhibit.rendering(unmade)._replace(labels=plan.study.printed)):
                 yield Line(State.OPEN, f"exhibit {name}", misfit)
         except (ValueError, OSError) as error:
             are_good = False

@@ -126,7 +126,7 @@ def load(study_name: str | Path, root: str | Path | None = None, *, partial: boo
         preparation=read_preparation(plan, root),
         claims=study.claims,
         choices=read_choices(plan, root),
-        labels=study.labels,
+        labels=study.printed,
         shared=plan.shared,
         root=root,
         plan=plan,
@@ -298,7 +298,7 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, labels: Labels = 
     curves = _labelled(curves.assign(method=curves["method"].map(plain)), labels)
     with plots.style():
         alt = "Dev score against training step, one panel per task, encoder and method"
-        figure = _figure(figures.curves(curves, quantity), alt)
+        figure = _figure(figures.curves(curves, labelled(quantity, labels)), alt)
     panels = len(curves[["task", "encoder", "method"]].drop_duplicates())
     return _folded(f"The curves of {panels} tasks, encoders and methods", figure, panels > MOST_PANELS)
 

@@ -69,7 +69,7 @@ def _score(choice: Mapping[str, Any]) -> str:
     means = [each["mean"] for each in choice["tried"] if each["settings"] != choice["chosen"]]
     others = [mean for mean in means if not isnan(mean)]
     second = (max if metric(choice["metric"]).higher_is_better else min)(others, default=nan)
-    return f"{choice['metric']} {number(choice['mean'], 1)} (next: {number(second, 1)})"
+    return f"{metric(choice['metric']).title} {number(choice['mean'], 1)} (next: {number(second, 1)})"
 
 
 def remarks(choice: Mapping[str, Any]) -> list[str]:
@@ -120,7 +120,7 @@ def _line(ax: "Axes", choice: Mapping[str, Any]) -> None:
     ax.plot(values.index(choice["chosen"][key]), choice["mean"], "o", color=plots.INK, fillstyle="none", markersize=11)
     ax.set_xticks(range(len(values)), map(str, values))
     ax.margins(x=0.15, y=0.2)
-    ax.set(xlabel=key, ylabel=f"dev {choice['metric']}")
+    ax.set(xlabel=key, ylabel=f"dev {metric(choice['metric']).title}")
     sns.despine(ax=ax)
 
 

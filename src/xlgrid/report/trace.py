@@ -101,7 +101,7 @@ def trace(file: str | Path, rows: Sequence[str] = (), columns: Sequence[str] = (
     if problem := explain(plan, path):
         raise ValueError(problem)
     every, notes = _entries(plan, product)
-    labels = plan.study.labels
+    labels = plan.study.printed
     entries = _chosen(_chosen(every, "row", rows, labels), "column", columns, labels)
     found = dict.fromkeys(result["path"] for entry in entries for result in entry["results"])
     results = {path: record for path in found if (record := read_record(path))}

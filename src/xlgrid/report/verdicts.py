@@ -120,10 +120,11 @@ def _holds(n: int) -> str:
 
 
 def _sentence(row: Any, labels: Mapping[str, str]) -> str:
-    """A claim and its effect in words, such as `“LoRA is better” holds over these languages: lora − full-ft is 2.1 points of f1 (95 % interval
+    """A claim and its effect in words, such as `“LoRA is better” holds over these languages: lora − full-ft is 2.1 points of F1 (95 % interval
     1.2 to 3.0), where > 0 is expected; for languages like these, it is open: too few languages.`"""
     unit = units.unit_of_difference([row.metric])
-    of_metric = f"{unit} of {row.metric}" if unit else str(row.metric)
+    metric = labelled(row.metric, labels)
+    of_metric = f"{unit} of {metric}" if unit else metric
     holds = "holds" if row.verdict == HOLDS else "is not shown"
     effect = f"{labelled(row.measured, labels)} is {number(row.effect, 1)} {of_metric} (95 % interval {_to(row.low, row.high)})"
     like = {HOLDS: "it holds", DOES_NOT: "it is open"}.get(row.like_verdict, f"it is open: {row.like_verdict}")

@@ -59,7 +59,7 @@ def sentence(names: Iterable[str]) -> str:
     for at, each in enumerate(metrics):
         # Neighbouring metrics with the same unit and direction share one mention of it.
         last = at + 1 == len(metrics) or _measure(metrics[at + 1]) != _measure(each)
-        sentences.append(", ".join([each.name, *(_measure(each) if last else ())]))
+        sentences.append(", ".join([each.title, *(_measure(each) if last else ())]))
     return ", ".join(sentences)
 
 

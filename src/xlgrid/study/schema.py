@@ -323,6 +323,13 @@ class Study(Strict):
         """Task -> the metrics that are shown where no others are named, the main one first."""
         return {name: entry.task.metrics for name, entry in self.tasks.items()}
 
+    @cached_property
+    def printed(self) -> dict[str, str]:
+        """Name -> what exhibits and reports print for it: its label, or a metric as papers write it."""
+        metrics = (each for entry in self.tasks.values() for each in entry.task.head.metrics(entry.task.labels))
+        # A language may have the code of a metric, such as `las`.
+        return {each.name: each.title for each in metrics if each.name not in self.languages} | self.labels
+
     @property
     def main_metrics(self) -> dict[str, str]:
         """Task -> its main metric, for tasks that do not have the main metric of their kind."""

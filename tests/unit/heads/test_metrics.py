@@ -20,6 +20,21 @@ def test_nothing_to_count_scores_zero(metric: str, outcomes: list[Outcome]) -> N
     assert heads.metric(metric).score(outcomes) == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("macro-f1", "macro-F1"),
+        ("squad-em", "SQuAD-EM"),
+        ("bleu", "BLEU"),
+        ("accuracy", "accuracy"),
+        ("f1:em-las", "F1:em-las"),
+        ("f1-without:f1", "F1-without:f1"),
+    ],
+)
+def test_a_title_is_the_name_as_papers_write_it_and_a_label_stays_as_it_is(name: str, title: str) -> None:
+    assert heads.metric(name).title == title
+
+
 @pytest.mark.parametrize("outcomes", [[], [[0.0, 0], [0.0, 0]]])
 def test_nothing_to_count_is_an_error_where_zero_would_be_the_best_score(outcomes: list[Outcome]) -> None:
     with pytest.raises(ValueError, match=f"perplexity.* nothing can be counted in {len(outcomes)} examples"):

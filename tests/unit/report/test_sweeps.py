@@ -73,7 +73,7 @@ def test_a_row_tells_bounds_runs_seeds_time_winner_and_how_close_the_next_is() -
         "Runs": "8 (seeds 1, 2)",
         "Time": "2 h",
         "Chosen": "lr 0.0001, keep last",
-        "Dev score": "f1 81.2 (next: 80.0)",
+        "Dev score": "F1 81.2 (next: 80.0)",
         "Remarks": "the best lr is the smallest tried",
     }
 
@@ -85,7 +85,7 @@ def test_the_next_best_of_a_metric_whose_lower_values_are_better_is_the_lowest()
 
 def test_the_next_best_is_a_number_if_another_training_diverged() -> None:
     [row] = sweeps.table([choice({"lr": (1, 2, 3)}, [9.0, float("nan"), 6.0])]).to_dict("records")
-    assert row["Dev score"] == "f1 9.0 (next: 6.0)"
+    assert row["Dev score"] == "F1 9.0 (next: 6.0)"
 
 
 def test_an_oracle_is_marked_in_the_table_and_in_the_picture() -> None:

@@ -21,8 +21,8 @@ def bits(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ([], "%", "points", "score (%)", ""),
         (["accuracy"], "%", "points", "accuracy (%)", "accuracy, in percent"),
-        (["accuracy", "f1", "accuracy", ""], "%", "points", "score (%)", "accuracy, f1, in percent"),
-        (["squad-f1", "squad-em"], "%", "points", "score (%)", "squad-f1, squad-em, in percent"),
+        (["accuracy", "f1", "accuracy", ""], "%", "points", "score (%)", "accuracy, F1, in percent"),
+        (["squad-f1", "squad-em"], "%", "points", "score (%)", "SQuAD-F1, SQuAD-EM, in percent"),
         (["loss"], "bits", "bits", "loss (bits)", "loss, in bits, lower is better"),
         (["accuracy", "loss"], "", "", "score", "accuracy, in percent, loss, in bits, lower is better"),
     ],

@@ -317,3 +317,17 @@ def test_two_names_of_an_axis_have_different_labels(tmp_path: Path) -> None:
     first, second, *_ = map(str, known.order["target"])
     with pytest.raises(ValueError, match="labels: Here would stand for 2 names of target"):
         load_study(write(tmp_path, f"{QA}labels: {{{first}: Here, {second}: Here}}\n"))
+
+
+def test_metrics_are_printed_as_papers_write_them_unless_they_have_labels(tmp_path: Path) -> None:
+    printed = load_study(write(tmp_path, QA + "labels: {squad-em: exact match}\n")).printed
+    assert (printed["squad-f1"], printed["squad-em"]) == ("SQuAD-F1", "exact match")
+
+
+def test_a_language_with_the_code_of_a_metric_keeps_it(tmp_path: Path) -> None:
+    languages = "new_languages: {las: {name: Lama, family: Gur, script: Latn}}\nlanguages: [las, "
+    tree = "  tree: {kind: udparse, data: {local: x}}\n"
+    study = TEXT.replace("languages: [", languages, 1).replace("tasks:\n", "tasks:\n" + tree, 1)
+    study = study.replace("options: {n: 100}", "data: {local: x}")
+    printed = load_study(write(tmp_path, study)).printed
+    assert printed["uas"] == "UAS" and "las" not in printed

@@ -136,7 +136,7 @@ def test_a_table_shows_both_metrics_where_it_names_them(tmp_path: Path, monkeypa
         lines = Path(name, "table.csv").read_text().splitlines()
         # Two targets each.
         assert len(lines) - 1 == 2 * (2 if name == "main" else 3)
-        assert "Metric: squad-f1, " in Path(name, "table.md").read_text()
+        assert "Metric: SQuAD-F1, " in Path(name, "table.md").read_text()
 
 
 def test_an_axis_has_each_value_of_the_grids_once(tmp_path: Path) -> None:

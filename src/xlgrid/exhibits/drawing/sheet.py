@@ -224,7 +224,10 @@ def several_ways(cells: pd.DataFrame) -> list[str]:
             for way in ways
         ]
         listed = "; ".join(f"{way}{name}" for way, name in zip(ways, names, strict=True))
-        sentences.append(f"{metric} is computed in {len(ways)} ways, whose scores are not comparable: {listed}.")
+        [computed] = units.metrics_of([str(metric)])
+        sentences.append(
+            f"{computed.title} is computed in {len(ways)} ways, whose scores are not comparable: {listed}."
+        )
     return sentences
 
 
