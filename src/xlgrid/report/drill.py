@@ -62,6 +62,7 @@ def details(plan: "Plan", root: Path = Path()) -> dict[str, Any]:
     known: dict[Cell, dict[str, Any]] = {}
     runs: dict[Run, dict[str, Any]] = {}
     read: dict[Cell, Mapping[str, Any]] = {}
+    printed = plan.study.printed
     for cell in cells:
         known[cell] = {"axes": [str(value) for value in cell[1:]], "path": cell.path}
         run, path = plan.owned(cell.run), root / cell.path
@@ -72,7 +73,9 @@ def details(plan: "Plan", root: Path = Path()) -> dict[str, Any]:
         if path.exists():
             read[cell] = record = records.read_expected(path, cell._asdict())
             chance = record.get("chance") or {}
-            scores = {name: [records.score(path, record, name), chance.get(name)] for name in metrics[cell]}
+            scores = {
+                printed.get(name, name): [records.score(path, record, name), chance.get(name)] for name in metrics[cell]
+            }
             known[cell] |= {"scores": scores, "log": cell.log(plan.study)}
             known[cell] |= {name: record.get(name) for name in ("n", "seconds", "digest", "command")}
     for cell, found in _Examples(plan, root, read).of_cells():
