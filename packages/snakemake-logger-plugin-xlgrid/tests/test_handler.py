@@ -126,11 +126,23 @@ def test_warnings_and_the_executor_are_heard_once_while_jobs_run(summary: Summar
     assert display.shown == ["begin", "disk is full", "submitit: job 7 waits", f"{handler.WAITS} (scheduler)."]
 
 
-def test_an_interrupt_is_shown_after_the_end(summary: Summary, display: Display) -> None:
-    error = "RuleException:\nCommand 'sleep 60' died with <Signals.SIGINT: 2>."
-    interrupt = record(message=handler.INTERRUPT)
-    take(summary, planned(data=1), started(1, "data"), interrupt, record(LogEvent.ERROR, error), failed(1))
+DIED = record(LogEvent.ERROR, "RuleException:\nCommand 'sleep 60' died with <Signals.SIGINT: 2>.")
+
+
+@pytest.mark.parametrize("jobs_are_first", [False, True])
+def test_an_interrupt_is_shown_after_the_end(summary: Summary, display: Display, jobs_are_first: bool) -> None:
+    events = [record(message=handler.INTERRUPT), DIED, failed(1)]
+    take(summary, planned(data=1), started(1, "data"), *(events[1:] + events[:1] if jobs_are_first else events))
     assert display.shown == ["begin", "end", handler.INTERRUPT]
+    assert not (jobs_are_first and summary.workflow.failures)
+
+
+@pytest.mark.parametrize("then", [started(2, "data"), record(message=handler.ENDS[0])])
+def test_a_job_that_someone_interrupts_has_failed_where_snakemake_goes_on_or_ends_by_itself(
+    summary: Summary, display: Display, then: logging.LogRecord
+) -> None:
+    take(summary, planned(data=2), started(1, "data"), DIED, failed(1), then)
+    assert display.shown[:2] == ["begin", "fail results/demo/data1"]
 
 
 def test_a_library_that_closes_all_handlers_does_not_end_the_display(summary: Summary, display: Display) -> None:

@@ -37,6 +37,8 @@ PAGE = "page: "
 ENDS = ("Exiting because a job execution failed", "Shutting down, this might take some time", INTERRUPT)
 # The exception of a job whose command has failed, and that of a job whose outputs are missing, with the job's number.
 FAILED = re.compile(r"returned non-zero exit status|died with <Signals")
+# The end of the exception of a job that Ctrl-C has ended, which may come before Snakemake has noticed Ctrl-C itself.
+INTERRUPTED = "<Signals.SIGINT"
 MISSING = re.compile(r"Job (\d+) completed successfully, but some output files are missing")
 # The message that a failed job is tried again, with the job's number.
 RETRIED = re.compile(r"Trying to restart job (\d+)")
@@ -108,7 +110,9 @@ class Summary:
     ) -> None:
         self.display, self.shows_progress, self.now = display, shows_progress, now
         self.workflow = Workflow(now())
-        self.is_running = self.is_interrupted = False
+        self.is_running = self.is_interrupted = self.next_is_doubtful = False
+        # The number of each job that Ctrl-C may have ended, and why it has failed otherwise.
+        self.doubtful: dict[int, str] = {}
         self.said: set[str] = set()
         # Snakemake passes records on in one thread, and another one refreshes the display.
         self.lock = threading.Lock()
@@ -130,9 +134,14 @@ class Summary:
             case LogEvent.RESOURCES_INFO if hasattr(record, "cores"):
                 self.workflow.runs_jobs = True
             case LogEvent.JOB_INFO:
+                # Snakemake goes on, so nobody has pressed Ctrl-C.
+                self.fail_doubtful()
                 self.workflow.submit(record)
             case LogEvent.JOB_FINISHED:
                 self.workflow.finish(record.__dict__["job_id"])
+            case LogEvent.JOB_ERROR if self.next_is_doubtful:
+                self.next_is_doubtful = False
+                self.doubtful[record.__dict__["jobid"]] = reason(record)
             case LogEvent.JOB_ERROR:
                 self.fail(record.__dict__["jobid"], reason(record))
             case LogEvent.PROGRESS if record.__dict__["done"] >= record.__dict__["total"]:
@@ -157,9 +166,15 @@ class Summary:
         if failure and not self.is_interrupted:
             self.display.fail(failure)
 
+    def fail_doubtful(self) -> None:
+        for number, why in self.doubtful.items():
+            self.fail(number, why)
+        self.doubtful.clear()
+
     def hear(self, record: logging.LogRecord) -> None:
         """Show an exception of Snakemake. That of a job that has failed is no news: another event names its log."""
         message = record.getMessage()
+        self.next_is_doubtful = INTERRUPTED in message and not self.is_interrupted
         if missing := MISSING.search(message):
             self.fail(int(missing[1]), " ".join(message[missing.start() :].split()))
         elif not (FAILED.search(message) and (self.is_running or self.is_interrupted)):
@@ -168,6 +183,8 @@ class Summary:
     def end(self) -> None:
         """The display shows the last state; messages are printed as they come."""
         if self.is_running:
+            if not self.is_interrupted:
+                self.fail_doubtful()
             self.is_running = False
             self.ended.set()
             self.display.end(self.workflow, self.now())
