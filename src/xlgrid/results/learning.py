@@ -12,8 +12,8 @@ An encoder that is evaluated without training has learnt nothing if none of its 
 chance.
 
 **Chance** is the score of a guess that does not read the input (`Head.chance`): for instance, the share of the most
-frequent label, or 0 for the F1 of entities. A model that predicts a single, rarer label for all words has a small F1;
-only its loss reveals it.
+frequent label. Where a guess has 0, such as for the F1 of entities or BLEU, a score of at most `LEAST` is no better. A
+model that predicts a single, rarer label for all words may have a higher F1; only its loss reveals it.
 """
 
 import json
@@ -31,6 +31,8 @@ from xlgrid.languages.sources import Source, Target
 # mean loss is about 0.3 with a standard deviation of about 0.15, a third of these nats. A loss that sums several terms,
 # or has many nats, varies by some percent between batches.
 CLEAR_SHARE, CLEAR_NATS = 0.1, 0.5
+# Where a guess has 0, labels at random still have an F1, and words that are frequent everywhere a BLEU, of some tenths.
+LEAST = 1.0
 
 
 class Learning:
@@ -105,7 +107,9 @@ def _at_chance(name: str, score: float, chance: Mapping[str, float], where: str)
     if name not in chance and not measured.higher_is_better:
         return None
     guess = chance.get(name, 0.0)
-    return "" if measured.better(score, guess) else f"{name} {score:.1f}{where}, chance {guess:.1f}"
+    if measured.better(score, guess or LEAST):
+        return ""
+    return f"{measured.title} {score:.1f}{where}, chance {f'{guess:.1f}' if guess else f'up to {LEAST:.1f}'}"
 
 
 def _record(run: str) -> Mapping[str, Any]:

@@ -339,5 +339,5 @@ def test_runs_that_have_learnt_nothing_are_told_with_the_reason() -> None:
     evaluated("qb1", 2, 0.0)
     summary = "\n".join(line.plain for line in status.summary(look(), 200))
     assert "1 of 2 finished runs have learnt nothing" in summary
-    assert "qa1 seed 1: f1 0.0, chance 0.0" in summary
+    assert "qa1 seed 1: F1 0.0, chance up to 1.0" in summary
     assert "1 of 2 finished runs have learnt nothing" in ask("status", "tiny", "--matrix").output
