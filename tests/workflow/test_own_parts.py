@@ -121,7 +121,7 @@ def test_the_figure_has_a_dot_for_the_mean_of_each_target_and_method(built: Path
         scores.setdefault((cell["target"], cell["method"]), []).append(cell["scores"]["f1"])
     table = pd.read_csv(built / f"{FIGURE}.csv").set_index(["target", "column"])["mean"]
     assert scores and table.to_dict() == pytest.approx({key: np.mean(each) for key, each in scores.items()})
-    assert {"Artificial A1", "Artificial B1", "f1 (%)", "bitfit"} <= texts(built)
+    assert {"Artificial A1", "Artificial B1", "F1 (%)", "bitfit"} <= texts(built)
 
 
 def test_a_file_of_the_figure_that_changes_draws_it_again_and_trains_nothing(built: Path) -> None:

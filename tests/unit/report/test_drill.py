@@ -40,7 +40,7 @@ def test_an_entry_leads_to_the_cells_whose_scores_it_shows(plan: Plan, details: 
     assert len(cells) == len(entries)
     for entry, numbers in zip(entries.to_dict("records"), cells, strict=True):
         behind = [details["cells"][number] for number in numbers]
-        metric = entry.get("metric", "accuracy")
+        metric = plan.study.printed[entry.get("metric", "accuracy")]
         scores: dict[str, list[float]] = {}
         for cell in behind:
             if metric in cell.get("scores", {}):

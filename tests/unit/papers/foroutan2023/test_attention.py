@@ -26,7 +26,7 @@ CELLS = [
     for target in ("en-fr", "en-ar", "en")
     for seed in (1, 2, 3)
 ]
-PLAN = SimpleNamespace(study=SimpleNamespace(labels={}), cells=CELLS, owned=lambda product: product)
+PLAN = SimpleNamespace(study=SimpleNamespace(printed={}), cells=CELLS, owned=lambda product: product)
 HEADS, TOKENS, CONTEXT = 2, {"en-fr": 6, "en-ar": 8}, 4
 RESULTS = {("full-ft", 1): 0.1, ("full-ft", 2): 0.2, ("full-ft", 3): 0.3, ("qcross", 2): 0.05}
 

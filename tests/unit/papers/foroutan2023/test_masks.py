@@ -92,7 +92,7 @@ def test_the_files_are_the_same_bytes_twice_and_name_their_tokens(tmp_path: Path
     for folder in (tmp_path / "a", tmp_path / "b"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            picture.render("x", SimpleNamespace(study=SimpleNamespace(methods=STUDY, labels={})), folder)
+            picture.render("x", SimpleNamespace(study=SimpleNamespace(methods=STUDY, printed={})), folder)
         files.append({suffix: (folder / f"x{suffix}").read_bytes() for suffix in picture.suffixes})
     assert files[0] == files[1]
     text = files[0][".svg"].decode()

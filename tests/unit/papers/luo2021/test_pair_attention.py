@@ -110,7 +110,7 @@ def test_shares_are_sums_over_the_keys_of_a_text(encoder: Path) -> None:
 
 
 def plan_of(folder: Path) -> Any:
-    study = SimpleNamespace(name="s", encoders={}, facts={}, labels={})
+    study = SimpleNamespace(name="s", encoders={}, facts={}, printed={})
     return SimpleNamespace(study=study, owned=lambda encoder: SimpleNamespace(folder=folder / encoder.encoder))
 
 
