@@ -137,6 +137,12 @@ def test_an_interrupt_is_shown_after_the_end(summary: Summary, display: Display,
     assert not (jobs_are_first and summary.workflow.failures)
 
 
+def test_errors_of_interrupted_jobs_may_come_before_their_names(summary: Summary, display: Display) -> None:
+    jobs = [started(1, "data"), started(2, "data"), DIED, DIED, failed(1), failed(2)]
+    take(summary, planned(data=2), *jobs, record(message=handler.INTERRUPT))
+    assert display.shown == ["begin", "end", handler.INTERRUPT] and not summary.workflow.failures
+
+
 @pytest.mark.parametrize("then", [started(2, "data"), record(message=handler.ENDS[0])])
 def test_a_job_that_someone_interrupts_has_failed_where_snakemake_goes_on_or_ends_by_itself(
     summary: Summary, display: Display, then: logging.LogRecord

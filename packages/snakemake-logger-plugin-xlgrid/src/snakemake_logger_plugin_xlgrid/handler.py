@@ -35,10 +35,10 @@ WAITS = "Will exit after finishing currently running jobs"
 # The workflow says where the page about the run is.
 PAGE = "page: "
 ENDS = ("Exiting because a job execution failed", "Shutting down, this might take some time", INTERRUPT)
+# A part of the exception of a job that Ctrl-C has ended, which may come before Snakemake has noticed Ctrl-C itself.
+INTERRUPTED = "<Signals.SIGINT"
 # The exception of a job whose command has failed, and that of a job whose outputs are missing, with the job's number.
 FAILED = re.compile(r"returned non-zero exit status|died with <Signals")
-# The end of the exception of a job that Ctrl-C has ended, which may come before Snakemake has noticed Ctrl-C itself.
-INTERRUPTED = "<Signals.SIGINT"
 MISSING = re.compile(r"Job (\d+) completed successfully, but some output files are missing")
 # The message that a failed job is tried again, with the job's number.
 RETRIED = re.compile(r"Trying to restart job (\d+)")
@@ -110,9 +110,10 @@ class Summary:
     ) -> None:
         self.display, self.shows_progress, self.now = display, shows_progress, now
         self.workflow = Workflow(now())
-        self.is_running = self.is_interrupted = self.next_is_doubtful = False
-        # The number of each job that Ctrl-C may have ended, and why it has failed otherwise.
+        self.is_running = self.is_interrupted = False
+        # Each job that Ctrl-C may have ended, and why it has failed otherwise; and how many such jobs will be named.
         self.doubtful: dict[int, str] = {}
+        self.unnamed = 0
         self.said: set[str] = set()
         # Snakemake passes records on in one thread, and another one refreshes the display.
         self.lock = threading.Lock()
@@ -139,8 +140,8 @@ class Summary:
                 self.workflow.submit(record)
             case LogEvent.JOB_FINISHED:
                 self.workflow.finish(record.__dict__["job_id"])
-            case LogEvent.JOB_ERROR if self.next_is_doubtful:
-                self.next_is_doubtful = False
+            case LogEvent.JOB_ERROR if self.unnamed:
+                self.unnamed -= 1
                 self.doubtful[record.__dict__["jobid"]] = reason(record)
             case LogEvent.JOB_ERROR:
                 self.fail(record.__dict__["jobid"], reason(record))
@@ -174,7 +175,7 @@ class Summary:
     def hear(self, record: logging.LogRecord) -> None:
         """Show an exception of Snakemake. That of a job that has failed is no news: another event names its log."""
         message = record.getMessage()
-        self.next_is_doubtful = INTERRUPTED in message and not self.is_interrupted
+        self.unnamed += INTERRUPTED in message and not self.is_interrupted
         if missing := MISSING.search(message):
             self.fail(int(missing[1]), " ".join(message[missing.start() :].split()))
         elif not (FAILED.search(message) and (self.is_running or self.is_interrupted)):
