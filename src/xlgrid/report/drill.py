@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from xlgrid.exhibits.drawing.labels import labelled
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.head import Example
 from xlgrid.heads.metrics import LABEL
@@ -74,7 +75,7 @@ def details(plan: "Plan", root: Path = Path()) -> dict[str, Any]:
             read[cell] = record = records.read_expected(path, cell._asdict())
             chance = record.get("chance") or {}
             scores = {
-                printed.get(name, name): [records.score(path, record, name), chance.get(name)] for name in metrics[cell]
+                labelled(name, printed): [records.score(path, record, name), chance.get(name)] for name in metrics[cell]
             }
             known[cell] |= {"scores": scores, "log": cell.log(plan.study)}
             known[cell] |= {name: record.get(name) for name in ("n", "seconds", "digest", "command")}

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from xlgrid import heads
 from xlgrid.exhibits.drawing import plots
 from xlgrid.exhibits.drawing.sheet import number
 from xlgrid.results import units
@@ -51,12 +52,13 @@ def spread(deviations: pd.DataFrame) -> Figure:
     unit_of = {metric: units.unit_of_difference([metric]) or metric for metric in set(deviations["metric"])}
     sizes = deviations["deviation"].abs().groupby(deviations["metric"].map(unit_of)).max()
     for ax, ((task, metric), panel) in zip(axes, panels, strict=True):
-        [measured] = units.metrics_of([str(metric)])
         reach = 1.08 * max(0.5 if unit_of[metric] == "points" else 1e-9, float(sizes[unit_of[metric]]))
         _spread_of(ax, panel, seeds)
         ax.set(xlim=(-reach, reach), ylim=(panel["line"].nunique() - 0.5, -0.5))
         several = deviations["metric"].nunique() > 1
-        ax.set_title(f"{task}" + f", {measured.title}" * several, loc="left", fontsize=9.5, fontweight="bold")
+        ax.set_title(
+            f"{task}" + f", {heads.metric(str(metric)).title}" * several, loc="left", fontsize=9.5, fontweight="bold"
+        )
         ax.set_title("sd", loc="right", fontsize=8)
         plots.bare(ax, "both")
     unit = units.unit_of_difference(deviations["metric"])
